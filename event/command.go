@@ -118,3 +118,31 @@ type Appended struct {
 	Forgotten       bool
 	CancelRequested bool
 }
+
+// MaxMetadataBytes bounds a run's metadata.
+const MaxMetadataBytes = 64 << 10
+
+// What applying a command may write beside its own bytes: a head, and a producer's record.
+const (
+	costHead     = 1 << 10
+	costProducer = 1 << 10
+)
+
+// MaxEntryCost bounds the sum of [Cost] over one entry's commands, so that what one entry changes
+// always fits the state machine's transaction, whatever the commands are.
+const MaxEntryCost = 3 << 20
+
+// Cost is an upper bound, in bytes, of what applying c may write to the state, given the length
+// of its encoding.
+func Cost(c Command, encoded int) int {
+	switch c := c.(type) {
+	case *Append:
+		if c.Producer != nil {
+			return 2*encoded + costHead + costProducer
+		}
+		return 2*encoded + costHead
+	case PatchRun:
+		return encoded + costHead + MaxMetadataBytes
+	}
+	return 2*encoded + costHead
+}
