@@ -25,7 +25,7 @@ type LeaderStart struct {
 	ClusterID string
 }
 
-// Append is a [Batch] as a command.
+// Append is a [Batch] as a command; *Append is the Command.
 type Append struct{ Batch }
 
 // CreateRun creates a run, or acquires an existing one when Holder is set.
@@ -68,7 +68,7 @@ type DeleteRun struct {
 func (LeaderStart) Kind() Kind { return KindLeaderStart }
 
 // Kind returns the command's number.
-func (Append) Kind() Kind { return KindAppend }
+func (*Append) Kind() Kind { return KindAppend }
 
 // Kind returns the command's number.
 func (CreateRun) Kind() Kind { return KindCreateRun }

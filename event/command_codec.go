@@ -15,8 +15,6 @@ func AppendCommand(dst []byte, c Command) []byte {
 	switch c := c.(type) {
 	case *Append:
 		dst = appendBatch(dst, &c.Batch)
-	case Append:
-		dst = appendBatch(dst, &c.Batch)
 	case LeaderStart:
 		dst = binary.AppendUvarint(dst, c.Term)
 		dst = appendBytes(dst, c.ClusterID)
