@@ -1,0 +1,108 @@
+package raftlog
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/runlog/runlog/event"
+)
+
+// depth is how many groups are on their way at a time. While they are, the next one gathers. One
+// leaves the log idle between a commit and the next group; more make the groups smaller.
+const depth = 2
+
+// enqueueTimeout bounds the wait for raft's main loop to take an entry.
+const enqueueTimeout = time.Second
+
+// runCommits sends one group after the other until the node closes. Commit order is queue order.
+func (n *Node) runCommits() {
+	slots := make(chan struct{}, depth)
+	for {
+		select {
+		case slots <- struct{}{}:
+		case <-n.closing:
+			return
+		}
+		g := n.nextGroup()
+		if g == nil {
+			return
+		}
+		n.metrics.groupSize.Observe(float64(len(g.commands)))
+		done := func() { <-slots }
+		if ten := n.tenure.Load(); ten != nil {
+			n.commit(ten, g, done)
+		} else {
+			n.inFlight.Go(func() {
+				defer done()
+				n.forward(g)
+			})
+		}
+	}
+}
+
+// nextGroup waits for a group; nil when the node closes.
+func (n *Node) nextGroup() *group {
+	for {
+		select {
+		case <-n.queue.ready:
+		case <-n.closing:
+			return nil
+		}
+		if g := n.queue.take(); g != nil {
+			return g
+		}
+	}
+}
+
+// commit proposes the group as one log entry and waits for it elsewhere. The tenure may have ended
+// since it was loaded; then raft refuses the entry, or, had this node been re-elected in between, takes it
+// before the new term's LeaderStart. That is harmless: Apply lets time only grow.
+func (n *Node) commit(ten *tenure, g *group, done func()) {
+	entry := event.AppendEntryHeader(make([]byte, 0, g.bytes+32), len(g.commands))
+	for _, c := range g.commands {
+		entry = append(entry, c...)
+	}
+	event.SealEntry(entry, ten.now())
+	began := time.Now()
+	future := n.raft.Apply(entry, enqueueTimeout)
+	n.inFlight.Go(func() {
+		defer done()
+		if err := future.Error(); err != nil {
+			g.fail(applyError(err, future.Index() != 0))
+			return
+		}
+		n.metrics.commit.Observe(time.Since(began).Seconds())
+		n.answer(g, future)
+	})
+}
+
+func (n *Node) answer(g *group, future raft.ApplyFuture) {
+	results, ok := future.Response().([]event.Result)
+	if !ok || len(results) != len(g.commands) {
+		n.fatal(fmt.Errorf("entry %d: the state machine answered %T for %d commands", future.Index(), future.Response(), len(g.commands)))
+		g.fail(ErrOutcomeUnknown)
+		return
+	}
+	g.outcomes = make([]outcome, len(results))
+	for i, r := range results {
+		if r.Index == 0 {
+			r.Index = future.Index()
+		}
+		g.outcomes[i].result = r
+	}
+	close(g.done)
+}
+
+// applyError sorts raft's errors into "certainly not in the log" and "unknown". indexed: the entry
+// got an index, so raft may have stored or sent it, whatever the error says.
+func applyError(err error, indexed bool) error {
+	definite := errors.Is(err, raft.ErrNotLeader) || errors.Is(err, raft.ErrEnqueueTimeout) ||
+		errors.Is(err, raft.ErrLeadershipTransferInProgress) || errors.Is(err, raft.ErrRaftShutdown)
+	if definite && !indexed {
+		return fmt.Errorf("%w: %w", errNotAppended, err)
+	}
+	return fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
+}
