@@ -1,0 +1,126 @@
+package fsm
+
+import (
+	"errors"
+
+	"github.com/runlog/runlog/event"
+)
+
+// createRun creates a run, or answers for the one of that name: the same thread gets it back
+// (and, naming a holder, acquires it), another thread is refused.
+func (a *applier) createRun(position int, c *event.CreateRun) (event.Result, error) {
+	r, err := a.m.find(c.Run)
+	switch {
+	case errors.Is(err, event.ErrRunNotFound):
+		return a.createNew(position, c)
+	case errors.Is(err, event.ErrRunDeleted):
+		return refuse(event.ErrRunDeleted), nil
+	case err != nil:
+		return event.Result{}, err
+	case r.thread != c.Thread:
+		v := r.view()
+		v.Open = nil
+		return refuse(&event.RunExists{Run: v}), nil
+	case c.Key != event.IdempotencyKey{} && c.Key == r.createKey:
+		return event.Result{Created: true, Run: r.view()}, nil
+	case c.Holder == "":
+		return event.Result{Run: r.view()}, nil
+	}
+	return a.acquire(r, c)
+}
+
+func (a *applier) createNew(position int, c *event.CreateRun) (event.Result, error) {
+	if c.RejectBusy {
+		if busy, ok := a.m.openRuns.newest(c.Thread); ok {
+			return refuse(&event.ThreadBusy{ActiveRunID: busy}), nil
+		}
+	}
+	if len(c.Metadata) > event.MaxMetadataBytes {
+		return refuse(&event.TooLarge{What: "metadata bytes", Limit: event.MaxMetadataBytes}), nil
+	}
+	r := a.newRun(position, c.Run, c.Thread, c.Parent, c.Grammar != event.GrammarLenient)
+	var walk *event.Walk
+	if c.Started != nil {
+		var refusal event.Refusal
+		var err error
+		if walk, refusal, err = a.walk(r, []event.Event{*c.Started}); refusal != nil || err != nil {
+			return event.Result{Refusal: refusal}, err
+		}
+	}
+	a.addRun(r)
+	r.createKey = c.Key
+	r.takeoverMs = c.TakeoverMs
+	if c.Holder != "" {
+		a.hold(r, c)
+	}
+	a.setMetadata(r, c.Metadata)
+	if walk != nil {
+		a.m.active.addRecord(r, a.now, c.Started.Raw)
+		if err := a.progress(r, walk); err != nil {
+			return event.Result{}, err
+		}
+	}
+	a.effectRun(r)
+	a.touched = append(a.touched, r.id)
+	return event.Result{Created: true, Run: r.view()}, nil
+}
+
+// acquire gives an existing run's lease to c.Holder at a new epoch. The same request repeated
+// gets the epoch it got before, so that no two answers grant one epoch and none is granted twice.
+func (a *applier) acquire(r *run, c *event.CreateRun) (event.Result, error) {
+	switch {
+	case c.Key != event.IdempotencyKey{} && c.Key == r.acquireKey && r.acquired == r.epoch:
+		return event.Result{Run: r.view()}, nil
+	case r.ended():
+		return refuse(&event.RunEnded{TerminalOffset: r.terminal}), nil
+	case r.lease == event.LeaseStateHeld && r.holder != c.Holder:
+		return refuse(&event.LeaseHeld{Holder: r.holder}), nil
+	}
+	r = a.writable(r)
+	if c.TakeoverMs != nil {
+		r.takeoverMs = c.TakeoverMs
+	}
+	a.hold(r, c)
+	a.effectRun(r)
+	a.touched = append(a.touched, r.id)
+	return event.Result{Run: r.view()}, nil
+}
+
+// hold makes c.Holder the run's holder at the next epoch.
+func (a *applier) hold(r *run, c *event.CreateRun) {
+	r.epoch++
+	r.holder, r.leaseMs, r.lease = c.Holder, c.LeaseMs, event.LeaseStateHeld
+	r.acquireKey, r.acquired = c.Key, r.epoch
+	r.updatedAt = a.now
+	if r.takeoverMs == nil {
+		r.takeoverMs = new(int64)
+	}
+}
+
+// newRun returns a run that is not part of the state yet.
+func (a *applier) newRun(position int, id event.RunID, thread event.ThreadID, parent event.RunID, strict bool) *run {
+	return &run{head: head{
+		id: id, thread: thread, parent: parent, sid: newStreamID(a.index, position), strict: strict,
+		status: event.StatusRunning, startedAt: a.now, updatedAt: a.now,
+	}}
+}
+
+// addRun makes a new run part of the state.
+func (a *applier) addRun(r *run) {
+	o := a.m.active
+	o.setName(r.id, nameEntry{sid: r.sid})
+	o.setRun(r)
+	o.mark(r.sid, changeCreated, 80)
+	a.m.names.add(fingerprintOf(r.id))
+	a.m.openRuns.add(r)
+	o.meta.runs++
+}
+
+func (a *applier) setMetadata(r *run, metadata []byte) {
+	if len(metadata) == 0 && len(r.metadata) == 0 {
+		return
+	}
+	r.metadata = append([]byte(nil), metadata...)
+	r.metadataBytes = uint64(len(metadata))
+	a.m.active.mark(r.sid, changeMetadata, len(metadata))
+}

@@ -1,0 +1,63 @@
+package fsm
+
+import (
+	"encoding/binary"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/dgraph-io/badger/v4"
+
+	"github.com/runlog/runlog/event"
+)
+
+// digest hashes every replicated key and value in key order; records one by one, so that where
+// one segment ends and the next begins does not matter.
+func (st *store) digest() (uint64, error) {
+	d := xxhash.New()
+	err := st.db.View(func(txn *badger.Txn) error {
+		deleted, err := deletedRuns(txn)
+		if err != nil {
+			return err
+		}
+		for _, kind := range replicated {
+			if kind == keySegment {
+				continue
+			}
+			err := scan(txn, []byte{kind}, func(key, value []byte) error {
+				if !leftover(key, deleted) {
+					digestPair(d, key, value)
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return st.digestRecords(txn, d)
+	})
+	return d.Sum64(), err
+}
+
+func digestPair(d *xxhash.Digest, key, value []byte) {
+	d.Write(binary.AppendUvarint(nil, uint64(len(key))))
+	d.Write(key)
+	d.Write(binary.AppendUvarint(nil, uint64(len(value))))
+	d.Write(value)
+}
+
+func (st *store) digestRecords(txn *badger.Txn, d *xxhash.Digest) error {
+	return scan(txn, []byte{keyHead}, func(key, value []byte) error {
+		if len(value) == 1 && value[0] == headDeleted {
+			return nil
+		}
+		h, err := decodeHead(value)
+		if err != nil {
+			return err
+		}
+		return st.eachSegment(h.sid, 0, h.tail, func(s segment) error {
+			return s.each(s.first, func(r event.Record) bool {
+				digestPair(d, offsetKey(keySegment, h.sid, r.Offset), appendRecord(nil, r.Epoch, r.Time, r.Raw))
+				return true
+			})
+		})
+	})
+}

@@ -1,0 +1,54 @@
+package fsm
+
+import (
+	"fmt"
+
+	"github.com/runlog/runlog/event"
+)
+
+// meta is what is stored beside the state with every flush: which prefix of the log it is, and
+// what must be found in it.
+type meta struct {
+	index, term uint64 // of the last entry applied
+	now         event.Time
+	stateHash   uint64
+	leaderTerm  uint64 // of the last LeaderStart
+	clusterID   string
+	names       uint64 // how many run ids exist or existed
+	nameSum     fingerprint
+	runs        uint64 // how many heads exist
+}
+
+const metaVersion = 1
+
+var metaKey = []byte{keyMeta}
+
+func (m *meta) encode() []byte {
+	var e enc
+	e.u8(metaVersion)
+	e.uv(m.index)
+	e.uv(m.term)
+	e.iv(int64(m.now))
+	e.u64(m.stateHash)
+	e.uv(m.leaderTerm)
+	e.str(m.clusterID)
+	e.uv(m.names)
+	e.raw(m.nameSum[:])
+	e.uv(m.runs)
+	return e.b
+}
+
+func decodeMeta(sealed []byte) (meta, error) {
+	b, err := unseal(metaKey, sealed)
+	if err != nil {
+		return meta{}, err
+	}
+	d := dec{b: b}
+	if v := d.u8(); v != metaVersion {
+		return meta{}, fmt.Errorf("%w: state version %d; this build knows %d", ErrDamaged, v, metaVersion)
+	}
+	m := meta{index: d.uv(), term: d.uv(), now: event.Time(d.iv()), stateHash: d.u64(), leaderTerm: d.uv(), clusterID: d.str(), names: d.uv()}
+	copy(m.nameSum[:], d.take(16))
+	m.runs = d.uv()
+	return m, d.done("meta")
+}

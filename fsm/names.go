@@ -1,0 +1,38 @@
+package fsm
+
+import "crypto/sha256"
+
+// fingerprint is the first 16 bytes of a SHA-256: long enough that nobody can make two names
+// collide, which would look like damage.
+type fingerprint [16]byte
+
+func fingerprintOf[T ~string](name T) fingerprint {
+	h := sha256.Sum256([]byte(name))
+	return fingerprint(h[:16])
+}
+
+func (f *fingerprint) xor(g fingerprint) {
+	for i := range f {
+		f[i] ^= g[i]
+	}
+}
+
+// nameSet holds the fingerprints of all run ids ever used, deleted ones too, so that "no such
+// run" is known without asking Badger, which answers "not found" after some kinds of damage too.
+// Its count and sum are stored with every flush and compared at open.
+type nameSet struct {
+	set map[fingerprint]struct{}
+	sum fingerprint // XOR of all of them
+}
+
+func newNameSet() nameSet { return nameSet{set: make(map[fingerprint]struct{})} }
+
+func (n *nameSet) has(f fingerprint) bool {
+	_, ok := n.set[f]
+	return ok
+}
+
+func (n *nameSet) add(f fingerprint) {
+	n.set[f] = struct{}{}
+	n.sum.xor(f)
+}

@@ -1,0 +1,86 @@
+package fsm
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"github.com/runlog/runlog/event"
+)
+
+// resident is the part of the state that lives in memory whole.
+type resident struct {
+	meta     meta
+	names    nameSet
+	openRuns openRuns
+}
+
+// loadResident reads the resident part and proves it against the counts stored with it.
+func (s *store) loadResident() (resident, error) {
+	res := resident{names: newNameSet(), openRuns: newOpenRuns()}
+	err := s.db.View(func(txn *badger.Txn) error {
+		item, err := txn.Get(metaKey)
+		if errors.Is(err, badger.ErrKeyNotFound) {
+			return requireEmpty(txn)
+		}
+		if err != nil {
+			return fmt.Errorf("read meta: %w", err)
+		}
+		if err := item.Value(func(sealed []byte) (err error) { res.meta, err = decodeMeta(sealed); return err }); err != nil {
+			return err
+		}
+		if err := res.loadNames(txn); err != nil {
+			return err
+		}
+		return res.loadOpenRuns(txn)
+	})
+	return res, err
+}
+
+// requireEmpty refuses a store that has keys but no meta: every flush writes meta.
+func requireEmpty(txn *badger.Txn) error {
+	opt := badger.DefaultIteratorOptions
+	opt.PrefetchValues = false
+	it := txn.NewIterator(opt)
+	defer it.Close()
+	if it.Rewind(); it.Valid() {
+		return fmt.Errorf("%w: the applied index is missing", ErrDamaged)
+	}
+	return nil
+}
+
+func (res *resident) loadNames(txn *badger.Txn) error {
+	opt := badger.DefaultIteratorOptions
+	opt.Prefix, opt.PrefetchValues = []byte{keyName}, false
+	it := txn.NewIterator(opt)
+	defer it.Close()
+	for it.Rewind(); it.Valid(); it.Next() {
+		res.names.add(fingerprintOf(event.RunID(it.Item().Key()[1:])))
+	}
+	if n := uint64(len(res.names.set)); n != res.meta.names || res.names.sum != res.meta.nameSum {
+		return fmt.Errorf("%w: %d run ids are stored, there must be %d", ErrDamaged, n, res.meta.names)
+	}
+	return nil
+}
+
+func (res *resident) loadOpenRuns(txn *badger.Txn) error {
+	opt := badger.DefaultIteratorOptions
+	opt.Prefix, opt.PrefetchValues = []byte{keyOpenRun}, false
+	it := txn.NewIterator(opt)
+	defer it.Close()
+	for it.Rewind(); it.Valid(); it.Next() {
+		value, err := get(txn, sidKey(keyHead, sidOf(it.Item().Key())))
+		if err != nil {
+			return err
+		}
+		h, err := decodeHead(value)
+		if err != nil {
+			return err
+		}
+		if r := (&run{head: h}); !r.ended() {
+			res.openRuns.add(r)
+		}
+	}
+	return nil
+}
