@@ -1,5 +1,10 @@
 package event
 
+import "errors"
+
+// ErrBadCursor says that a listing's cursor was not made by a listing.
+var ErrBadCursor = errors.New("not a cursor of a listing")
+
 // Page is one read of a stream: consecutive records, and where the stream stood when it was read.
 //
 // Invariant: Records are dense and in order; the last one's offset is below Tail.

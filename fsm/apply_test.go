@@ -232,8 +232,8 @@ func TestDeleteRun(t *testing.T) {
 		if r := m.do(t, event.CreateRun{Run: "r", Thread: "r"})[0]; !errors.Is(r.Refusal, event.ErrRunDeleted) {
 			t.Fatalf("%s: create: %+v", where, r)
 		}
-		if page, err := m.Runs(t.Context(), event.RunQuery{}); err != nil || len(page.Runs) != 0 {
-			t.Fatalf("%s: listed: %+v, %v", where, page, err)
+		if runs, _, err := m.Runs(t.Context(), event.RunQuery{}); err != nil || len(runs) != 0 {
+			t.Fatalf("%s: listed: %+v, %v", where, runs, err)
 		}
 	}
 	gone("at once")
@@ -271,17 +271,17 @@ func TestRunsListing(t *testing.T) {
 	list := func(q event.RunQuery) (ids []string) {
 		q.Limit = 4
 		for {
-			page, err := m.Runs(t.Context(), q)
+			runs, next, err := m.Runs(t.Context(), q)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, r := range page.Runs {
+			for _, r := range runs {
 				ids = append(ids, string(r.RunID))
 			}
-			if page.NextCursor == "" {
+			if next == "" {
 				return ids
 			}
-			q.Cursor = page.NextCursor
+			q.Cursor = next
 		}
 	}
 	want := func(keep func(i int) bool, ascending bool) (ids []string) {
@@ -316,7 +316,7 @@ func TestRunsListing(t *testing.T) {
 	if ids, err := m.ThreadRuns(t.Context(), "t1"); err != nil || len(ids) != n/2 || ids[0] != "r01" {
 		t.Errorf("thread runs %v, %v", ids, err)
 	}
-	if _, err := m.Runs(t.Context(), event.RunQuery{Cursor: "x"}); !errors.Is(err, ErrBadCursor) {
+	if _, _, err := m.Runs(t.Context(), event.RunQuery{Cursor: "x"}); !errors.Is(err, event.ErrBadCursor) {
 		t.Errorf("got %v", err)
 	}
 }

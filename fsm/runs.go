@@ -2,7 +2,6 @@ package fsm
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -39,7 +38,10 @@ func (s *snapshotRead) addTerminal(ctx context.Context, v *event.Run) error {
 
 // Runs lists runs in order of creation, newest first unless asked otherwise. A page reflects one
 // moment; a run created between two pages may be missed or not, none is listed twice.
-func (m *Machine) Runs(ctx context.Context, q event.RunQuery) (event.RunPage, error) {
+//
+// next is the cursor of the following page, empty on the last; a cursor that no listing made is
+// [event.ErrBadCursor].
+func (m *Machine) Runs(ctx context.Context, q event.RunQuery) (runs []event.Run, next string, err error) {
 	limit := q.Limit
 	if limit <= 0 {
 		limit = event.DefaultRunLimit
@@ -47,32 +49,27 @@ func (m *Machine) Runs(ctx context.Context, q event.RunQuery) (event.RunPage, er
 	limit = min(limit, event.MaxRunLimit)
 	var after streamID
 	if q.Cursor != "" {
-		var err error
 		if after, err = parseStreamID(q.Cursor); err != nil {
-			return event.RunPage{}, ErrBadCursor
+			return nil, "", event.ErrBadCursor
 		}
 	}
-	page := event.RunPage{Runs: []event.Run{}}
 	var last streamID
-	err := m.eachRun(ctx, q, after, func(r *run) bool {
+	err = m.eachRun(ctx, q, after, func(r *run) bool {
 		if !matches(r, &q) {
 			return true
 		}
-		if len(page.Runs) == limit {
-			page.NextCursor = last.String()
+		if len(runs) == limit {
+			next = last.String()
 			return false
 		}
 		v := r.view()
 		v.Open = nil
-		page.Runs = append(page.Runs, *v)
+		runs = append(runs, *v)
 		last = r.sid
 		return true
 	})
-	return page, m.noteDamage(err)
+	return runs, next, m.noteDamage(err)
 }
-
-// ErrBadCursor says that a listing's cursor was not made by a listing.
-var ErrBadCursor = errors.New("not a cursor of a listing")
 
 func matches(r *run, q *event.RunQuery) bool {
 	switch {
