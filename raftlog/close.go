@@ -29,6 +29,7 @@ func (n *Node) shutdown() error {
 	cancel()
 	close(n.closing)
 	n.queue.close()
+	n.commits.Wait()
 	// Raft may leave futures unanswered when it shuts down, so what waits for it ends before.
 	ctx, cancel = context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
@@ -37,7 +38,8 @@ func (n *Node) shutdown() error {
 	}
 	close(n.abort)
 	n.verified.close()
-	n.peers.close()
+	n.proposals.close()
+	n.questions.close()
 	n.server.close()
 	err := n.release()
 	n.background.Wait()

@@ -61,7 +61,19 @@ func (n *Node) nextGroup() *group {
 // since it was loaded; then raft refuses the entry, or, had this node been re-elected in between, takes it
 // before the new term's LeaderStart. That is harmless: Apply lets time only grow.
 func (n *Node) commit(ten *tenure, g *group, done func()) {
-	entry := event.AppendEntryHeader(make([]byte, 0, g.bytes+32), len(g.commands))
+	count := 0
+	for _, c := range g.commands {
+		if c != nil {
+			count++
+		}
+	}
+	if count == 0 {
+		g.fail(errNotAppended)
+		done()
+		return
+	}
+	// Not pooled: raft, the recent entries and the state machine keep parts of it.
+	entry := event.AppendEntryHeader(make([]byte, 0, g.bytes+32), count)
 	for _, c := range g.commands {
 		entry = append(entry, c...)
 	}
@@ -75,23 +87,26 @@ func (n *Node) commit(ten *tenure, g *group, done func()) {
 			return
 		}
 		n.metrics.commit.Observe(time.Since(began).Seconds())
-		n.answer(g, future)
+		n.answer(g, count, future)
 	})
 }
 
-func (n *Node) answer(g *group, future raft.ApplyFuture) {
+// answer hands the state machine's results to the group's commands, of which count were not withdrawn.
+func (n *Node) answer(g *group, count int, future raft.ApplyFuture) {
 	results, ok := future.Response().([]event.Result)
-	if !ok || len(results) != len(g.commands) {
-		n.fatal(fmt.Errorf("entry %d: the state machine answered %T for %d commands", future.Index(), future.Response(), len(g.commands)))
+	if !ok || len(results) != count {
+		n.fatal(fmt.Errorf("entry %d: the state machine answered %T for %d commands", future.Index(), future.Response(), count))
 		g.fail(ErrOutcomeUnknown)
 		return
 	}
-	g.outcomes = make([]outcome, len(results))
-	for i, r := range results {
-		if r.Index == 0 {
-			r.Index = future.Index()
+	g.outcomes = make([]outcome, len(g.commands))
+	for i, c := range g.commands {
+		if c == nil {
+			g.outcomes[i].err = errNotAppended
+			continue
 		}
-		g.outcomes[i].result = r
+		g.outcomes[i].result = results[0]
+		results = results[1:]
 	}
 	close(g.done)
 }

@@ -143,9 +143,9 @@ func (c Config) raftConfig() *raft.Config {
 	rc.ElectionTimeout = c.ElectionTimeout
 	rc.LeaderLeaseTimeout = c.HeartbeatTimeout
 	rc.CommitTimeout = c.CommitTimeout
-	// Groups are formed here, so one AppendEntries rarely has many entries; the bound keeps what
-	// a follower catches up with in one message, and one ApplyBatch, at 64 MiB.
-	rc.MaxAppendEntries = 64
+	// Groups are formed here, so one AppendEntries rarely has many entries. While a follower catches
+	// up this bounds a message, and the write of the log it causes, to 16 MiB.
+	rc.MaxAppendEntries = 16
 	// Snapshots are triggered by bytes (compact.go); raft's own trigger only bounds their number.
 	rc.SnapshotThreshold = entriesPerSnapshot
 	rc.SnapshotInterval = 30 * time.Second

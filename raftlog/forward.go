@@ -57,11 +57,11 @@ func (n *Node) forward(g *group) {
 	}
 }
 
-// own returns the commands that were proposed on this node and their places; the foreign ones are
-// answered here.
+// own returns the commands that were proposed on this node, and their places; foreign and withdrawn
+// ones are answered here.
 func (g *group) own() (commands [][]byte, at []int) {
 	for i, c := range g.commands {
-		if g.foreign[i] {
+		if g.foreign[i] || c == nil {
 			g.outcomes[i].err = errNotAppended
 			continue
 		}
@@ -79,20 +79,32 @@ func forwardError(err error) error {
 }
 
 // callLeader calls the node that leads, and gives up when it does not answer in HoldFor, or in
-// an election timeout after another one was seen to lead. Then the connection is not trusted any more.
+// an election timeout after another one was seen to lead. Then the connection is not trusted any more,
+// and reply is not to be read: it may still be written to.
 func (n *Node) callLeader(leader raft.ServerAddress, method string, args, reply any) error {
 	ctx, cancel := context.WithTimeout(context.Background(), n.cfg.HoldFor)
 	defer cancel()
 	result := make(chan error, 1)
-	go func() { result <- n.peers.call(ctx, leader, method, args, reply) }()
+	go func() { result <- n.proposals.call(ctx, leader, method, args, reply) }()
 	err := n.awaitCall(leader, result)
 	if err == nil {
 		return nil
 	}
 	if errors.Is(err, errAbandoned) || errors.Is(err, context.DeadlineExceeded) {
-		cancel()
-		<-result // reply is not written to after this
-		n.peers.drop(leader)
+		n.proposals.drop(leader)
+	}
+	return err
+}
+
+// suspectAfter is how long a question goes unanswered before its connection is replaced.
+const suspectAfter = time.Second
+
+// ask puts a question whose answer changes nothing to the node at addr.
+func (n *Node) ask(ctx context.Context, addr raft.ServerAddress, method string, args, reply any) error {
+	began := time.Now()
+	err := n.questions.call(ctx, addr, method, args, reply)
+	if ctx.Err() != nil && time.Since(began) >= suspectAfter {
+		n.questions.drop(addr)
 	}
 	return err
 }
@@ -108,7 +120,6 @@ func (n *Node) awaitCall(leader raft.ServerAddress, result chan error) error {
 		}
 		select {
 		case err := <-result:
-			result <- err
 			return err
 		case <-changed:
 		case <-grace:

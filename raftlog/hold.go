@@ -15,8 +15,8 @@ import (
 // Without a leader, or when leadership changes, the proposal is held and repeated, up to
 // Config.HoldFor or ctx, but never so that it could take effect twice. Errors, for errors.Is:
 // [ErrUnavailable], [ErrOverloaded] and [ErrClosed]: nothing was written, nor will be.
-// [ErrOutcomeUnknown]: it may have been written, or may yet be. Ending ctx does not take a
-// proposal back.
+// [ErrOutcomeUnknown]: it may have been written, or may yet be. Ending ctx takes a proposal back only
+// while it has not been sent.
 //
 // The caller must not change what cmd points to before Propose returns. Commands proposed one after
 // the other are applied in that order; of concurrent ones nothing is said.
@@ -91,11 +91,9 @@ func (h *hold) run(ctx context.Context) (event.Result, error) {
 		select {
 		case <-tickets[0].group.done:
 		case <-ctx.Done():
-			h.doubt = true
-			return event.Result{}, h.giveUp(context.Cause(ctx))
+			return event.Result{}, h.leave(tickets[0], context.Cause(ctx))
 		case <-h.deadline.C:
-			h.doubt = true
-			return event.Result{}, h.giveUp(nil)
+			return event.Result{}, h.leave(tickets[0], nil)
 		}
 		o := tickets[0].outcome()
 		switch {
@@ -147,6 +145,14 @@ func (h *hold) wait(ctx context.Context, changed <-chan struct{}) error {
 	case <-h.deadline.C:
 		return h.giveUp(nil)
 	}
+}
+
+// leave gives up waiting for a ticket.
+func (h *hold) leave(t ticket, cause error) error {
+	if !h.n.queue.withdraw(t) {
+		h.doubt = true
+	}
+	return h.giveUp(cause)
 }
 
 // giveUp says truthfully what is known when no answer came; cause may be nil.

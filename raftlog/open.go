@@ -24,9 +24,11 @@ type Node struct {
 	guard     *guard
 	network   Network
 	raft      *raft.Raft
-	peers     *peers
-	server    *server
-	metrics   *metrics
+	// proposals and questions are the connections to other nodes, two to each: giving up on a
+	// question must not leave a proposal's outcome unknown, nor a big group delay a read index.
+	proposals, questions *peers
+	server               *server
+	metrics              *metrics
 
 	admission  admission
 	queue      *queue
@@ -35,9 +37,10 @@ type Node struct {
 	leadership signal                 // the tenure or the known leader changed
 
 	observations chan raft.Observation
-	closing      chan struct{} // closed when Close begins: nothing new is begun
-	abort        chan struct{} // closed when Close gives up waiting for what is in flight
-	inFlight     sync.WaitGroup
+	closing      chan struct{}  // closed when Close begins: nothing new is begun
+	abort        chan struct{}  // closed when Close gives up waiting for what is in flight
+	commits      sync.WaitGroup // runCommits
+	inFlight     sync.WaitGroup // groups sent; only runCommits adds to it
 	background   sync.WaitGroup
 	closeOnce    sync.Once
 	closeErr     error
@@ -81,7 +84,7 @@ func Open(cfg Config) (n *Node, err error) {
 	if err = n.startRaft(); err != nil {
 		return n, err
 	}
-	n.peers = &peers{dial: n.network.DialPeer, hello: n.greet, byAddr: make(map[raft.ServerAddress]*peer)}
+	n.proposals, n.questions = n.newPeers(), n.newPeers()
 	if err = n.metrics.register(cfg.Registerer, n); err != nil {
 		return n, err
 	}
@@ -89,7 +92,7 @@ func Open(cfg Config) (n *Node, err error) {
 		return n, err
 	}
 	n.background.Go(n.runLeadership)
-	n.background.Go(n.runCommits)
+	n.commits.Go(n.runCommits)
 	n.background.Go(n.runSnapshots)
 	return n, nil
 }
@@ -130,7 +133,10 @@ func (n *Node) startRaft() error {
 	export := n.state.Export
 	n.snapshots.export.Store(&export)
 	n.raft.RegisterObserver(n.observer())
-	n.observations <- raft.Observation{} // what changed before the observer was there
+	select {
+	case n.observations <- raft.Observation{}: // for what changed before the observer was there
+	default:
+	}
 	return nil
 }
 

@@ -23,6 +23,10 @@ type peers struct {
 	closed bool
 }
 
+func (n *Node) newPeers() *peers {
+	return &peers{dial: n.network.DialPeer, hello: n.greet, byAddr: make(map[raft.ServerAddress]*peer)}
+}
+
 type peer struct {
 	mu   sync.Mutex // held while dialling
 	conn *peerConn

@@ -15,11 +15,12 @@ type outcome struct {
 
 // group is a number of commands that travel together, to the log or to the leader.
 type group struct {
-	commands [][]byte // encoded by event.AppendCommand
+	commands [][]byte // encoded by event.AppendCommand; nil: withdrawn
 	// foreign[i]: a peer sent commands[i] because it takes this node for the leader. Such a
 	// command is never forwarded again; two nodes that take each other for the leader would play ball with it.
 	foreign []bool
 	bytes   int
+	taken   bool // no longer in the queue
 	// done is closed when outcomes holds one outcome per command; outcomes is not read before.
 	done     chan struct{}
 	outcomes []outcome
@@ -95,6 +96,7 @@ func (q *queue) take() *group {
 		return nil
 	}
 	g := q.groups[0]
+	g.taken = true
 	q.groups[0] = nil
 	q.groups = q.groups[1:]
 	if len(q.groups) > 0 {
@@ -106,11 +108,26 @@ func (q *queue) take() *group {
 	return g
 }
 
+// withdraw takes a command back unless its group has been taken: then its outcome is unknown until the
+// group is done.
+func (q *queue) withdraw(t ticket) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if t.group.taken {
+		return false
+	}
+	t.group.commands[t.at] = nil
+	return true
+}
+
 // close fails what is queued and refuses more.
 func (q *queue) close() {
 	q.mu.Lock()
 	groups := q.groups
 	q.groups, q.closed = nil, true
+	for _, g := range groups {
+		g.taken = true
+	}
 	q.mu.Unlock()
 	for _, g := range groups {
 		g.fail(errNotAppended)

@@ -48,7 +48,7 @@ func (n *Node) readIndex(ctx context.Context) (uint64, error) {
 		return 0, errNotReady
 	}
 	var reply ReadIndexReply
-	err := n.peers.call(ctx, leader, "ReadIndex", &Empty{}, &reply)
+	err := n.ask(ctx, leader, "ReadIndex", &Empty{}, &reply)
 	return reply.Index, err
 }
 

@@ -100,7 +100,7 @@ func (n *Node) Cluster(ctx context.Context) (ClusterStatus, error) {
 		}
 		asked.Go(func() {
 			s := new(Status)
-			if n.peers.call(ctx, srv.Address, "Status", &Empty{}, s) == nil {
+			if n.ask(ctx, srv.Address, "Status", &Empty{}, s) == nil {
 				replies[i] = s
 			}
 		})

@@ -18,7 +18,7 @@ func (n *Node) TransferLeadership(ctx context.Context) error {
 	case id == n.id:
 		err = n.handOver(ctx)
 	default:
-		err = n.peers.call(ctx, leader, "Transfer", &Empty{}, &Empty{})
+		err = n.ask(ctx, leader, "Transfer", &Empty{}, &Empty{})
 	}
 	if err != nil {
 		return fmt.Errorf("%w: transfer leadership: %w", ErrUnavailable, err)
@@ -34,7 +34,8 @@ func (n *Node) handOver(ctx context.Context) error {
 	}
 	done := make(chan error, 1)
 	future := n.raft.LeadershipTransfer()
-	n.background.Go(func() { done <- future.Error() })
+	// Not waited for: raft need not answer when it shuts down or hangs in its store.
+	go func() { done <- future.Error() }()
 	select {
 	case err := <-done:
 		return err
