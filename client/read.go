@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -69,6 +70,18 @@ func (c *Client) get(ctx context.Context, path string, q url.Values, v any) erro
 		return err
 	}
 	return decode(a, v)
+}
+
+// marshal encodes a request. Text inside raw JSON stays as it was written: json.Marshal would
+// escape HTML in it.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
 func decode(a *answer, v any) error {

@@ -51,7 +51,7 @@ func (c *Client) CreateRun(ctx context.Context, n NewRun) (CreatedRun, error) {
 	if key == "" {
 		key = rand.Text()
 	}
-	body, err := json.Marshal(n)
+	body, err := marshal(n)
 	if err != nil {
 		return CreatedRun{}, fmt.Errorf("create run: %w", err)
 	}
@@ -76,7 +76,7 @@ func (c *Client) CreateRun(ctx context.Context, n NewRun) (CreatedRun, error) {
 // PatchRun merges a JSON merge patch (RFC 7396) into the run's metadata and returns the run. It is
 // not repeated when its outcome is unknown, since it could undo somebody else's patch.
 func (c *Client) PatchRun(ctx context.Context, id event.RunID, metadata json.RawMessage) (event.Run, error) {
-	body, err := json.Marshal(struct {
+	body, err := marshal(struct {
 		Metadata json.RawMessage `json:"metadata"`
 	}{metadata})
 	if err != nil {

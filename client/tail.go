@@ -63,7 +63,7 @@ func (t *tail) follow(ctx context.Context, yield func(event.Record, error) bool)
 			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case errors.Is(err, errFinal):
+		case errors.As(err, new(finalError)):
 			return err
 		case alive:
 			answered = time.Now()
@@ -83,8 +83,11 @@ func (t *tail) follow(ctx context.Context, yield func(event.Record, error) bool)
 	}
 }
 
-// errFinal marks an answer that no other server would give otherwise.
-var errFinal = errors.New("the tail cannot go on")
+// finalError is an answer that no other server would give otherwise.
+type finalError struct{ error }
+
+// Unwrap returns the answer.
+func (e finalError) Unwrap() error { return e.error }
 
 // connect reads one connection to its end. alive says that it brought an answer to the request.
 func (t *tail) connect(ctx context.Context, at uint32, yield func(event.Record, error) bool) (how end, alive bool, err error) {
@@ -95,7 +98,7 @@ func (t *tail) connect(ctx context.Context, at uint32, yield func(event.Record, 
 
 	req, err := t.request(ctx, at)
 	if err != nil {
-		return endLost, false, fmt.Errorf("%w: %w", errFinal, err)
+		return endLost, false, finalError{err}
 	}
 	resp, err := t.c.http.Do(req)
 	if err != nil {
@@ -108,7 +111,7 @@ func (t *tail) connect(ctx context.Context, at uint32, yield func(event.Record, 
 	case resp.StatusCode != http.StatusOK:
 		f := judge(resp)
 		if f.final {
-			return endLost, false, fmt.Errorf("%w: %w", errFinal, f.err)
+			return endLost, false, finalError{f.err}
 		}
 		return endLost, false, f.err
 	}
