@@ -1,0 +1,85 @@
+package gateway
+
+import (
+	"context"
+
+	"github.com/runlog/runlog/event"
+	"github.com/runlog/runlog/projection"
+)
+
+// Log is the replicated log as the gateway needs it; raftlog.Node implements it. All methods may
+// be called from any goroutine.
+type Log interface {
+	// Propose carries cmd to the leader and returns what Apply answered; a refusal is part of the
+	// Result. Errors are raftlog.ErrUnavailable and raftlog.ErrOverloaded, which mean that nothing
+	// was written, and raftlog.ErrOutcomeUnknown. After a nil error nothing of cmd is retained;
+	// after any other, byte slices of cmd may still be read at any later time.
+	Propose(ctx context.Context, cmd event.Command) (event.Result, error)
+	// ReadIndex returns once this node's state includes everything committed when it was called.
+	ReadIndex(ctx context.Context) error
+	// WaitApplied returns once this node's state includes the log up to index.
+	WaitApplied(ctx context.Context, index uint64) error
+}
+
+// Reader is a node's own state; fsm.Machine implements it. It may lag behind what is committed.
+//
+// Errors are event.ErrRunNotFound, event.ErrRunDeleted and *event.OffsetOutOfRange, the first and
+// the last of which may only mean that this node lags. Byte slices returned are never changed.
+type Reader interface {
+	Run(ctx context.Context, id event.RunID) (event.Run, error)
+	// RunAt is the run as it was when it had the events before at.
+	RunAt(ctx context.Context, id event.RunID, at event.Offset) (event.Run, error)
+	// Runs returns a page of the runs that q selects, and the cursor of the next page or "". The
+	// error is ErrCursor when q.Cursor is none that it returned.
+	Runs(ctx context.Context, q event.RunQuery) (runs []event.Run, next string, err error)
+	// Records reads from offset from on, at most maxRecords and, unless the first record alone is
+	// larger, at most maxBytes of raw JSON. At the tail the page is empty.
+	Records(ctx context.Context, id event.RunID, from event.Offset, maxRecords, maxBytes int) (event.Page, error)
+	// Watch subscribes to changes of a run, which need not exist.
+	Watch(id event.RunID) Watch
+	// Project folds the events before at, or all of them, into JSON; offset is how many it folded.
+	Project(ctx context.Context, id event.RunID, kind projection.Kind, at *event.Offset, scope event.Scope) (value []byte, offset event.Offset, err error)
+}
+
+// Watch is a subscription to changes of a run: creation, appends, deletion.
+type Watch interface {
+	// C returns the channel that tells of a change: it receives a value or is closed once
+	// something changed after C was called. It carries no data; callers take C, read, then wait.
+	C() <-chan struct{}
+	Close()
+}
+
+// Cluster is what is known of the nodes, and how to move the leadership; raftlog.Node provides it.
+type Cluster interface {
+	// Members describes every node, as far as it answers.
+	Members(ctx context.Context) (Members, error)
+	// TransferLeadership makes the leader hand over to another voter.
+	TransferLeadership(ctx context.Context) error
+	// Ready says whether this node can do its work, check by check.
+	Ready() []Check
+}
+
+// Members is GET /v1/cluster's answer.
+type Members struct {
+	ClusterID string   `json:"clusterId"`
+	Leader    string   `json:"leader"` // a node id; empty while there is none
+	Nodes     []Member `json:"nodes"`
+}
+
+// Member is one node of [Members].
+type Member struct {
+	ID           string `json:"id"`
+	HTTP         string `json:"http"`
+	Raft         string `json:"raft"`
+	Role         string `json:"role"` // leader, follower, candidate, or unreachable when it does not answer
+	Voter        bool   `json:"voter"`
+	AppliedIndex uint64 `json:"appliedIndex"`
+	Lag          uint64 `json:"lag"` // committed entries that it has not applied
+}
+
+// Check is one of the conditions that readiness depends on.
+type Check struct {
+	Name   string `json:"name"`
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail,omitempty"`
+}

@@ -1,0 +1,196 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/runlog/runlog/event"
+	"github.com/runlog/runlog/raftlog"
+)
+
+// The codes of problems that are not refusals of the state machine.
+const (
+	codeBadRequest       = "bad_request"
+	codeNotFound         = "not_found"
+	codeMethodNotAllowed = "method_not_allowed"
+	codeUnsupported      = "unsupported_media_type"
+	codeOverloaded       = "overloaded"
+	codeUnavailable      = "unavailable"
+	codeOutcomeUnknown   = "outcome_unknown"
+	codeInternal         = "internal"
+)
+
+// problemKind is what every problem of one code has in common.
+type problemKind struct {
+	status int
+	title  string
+	// detail is said when the error itself has nothing fit for a client.
+	detail string
+	// retry adds Retry-After: the same request may succeed soon, and was not carried out.
+	retry bool
+}
+
+// problems is the one table from code to answer (RFC 9457). Each code of event.RefusalCodes is in it.
+var problems = map[string]problemKind{
+	event.CodeRunNotFound:      {status: 404, title: "No such run"},
+	event.CodeRunDeleted:       {status: 410, title: "The run was deleted"},
+	event.CodeEpochRequired:    {status: 428, title: "Run-Epoch is required"},
+	event.CodeFenced:           {status: 409, title: "Another writer holds the run"},
+	event.CodeRunEnded:         {status: 409, title: "The run has ended"},
+	event.CodeOffsetConflict:   {status: 409, title: "The tail is elsewhere"},
+	event.CodeProducerGap:      {status: 409, title: "A sequence number was skipped"},
+	event.CodeProducerFenced:   {status: 403, title: "The producer has a higher epoch"},
+	event.CodeProducerConflict: {status: 409, title: "The sequence number was used for another body"},
+	event.CodeTooManyProducers: {status: 429, title: "Too many producers"},
+	event.CodeInvalidEvent:     {status: 422, title: "An event is not acceptable"},
+	event.CodeRunExists:        {status: 409, title: "The run exists"},
+	event.CodeThreadBusy:       {status: 409, title: "The thread has an open run"},
+	event.CodeLeaseHeld:        {status: 409, title: "The lease is held"},
+	event.CodeRunActive:        {status: 409, title: "The run has not ended"},
+	event.CodeTooLarge:         {status: 413, title: "Too large"},
+	event.CodeOffsetOutOfRange: {status: 416, title: "Beyond the tail"},
+
+	codeBadRequest:       {status: 400, title: "The request cannot be understood"},
+	codeNotFound:         {status: 404, title: "No such resource", detail: "nothing is served at this path"},
+	codeMethodNotAllowed: {status: 405, title: "Method not allowed", detail: "this path does not take this method; see Allow"},
+	codeUnsupported:      {status: 415, title: "Unsupported encoding", detail: "the body must be sent without a Content-Encoding"},
+	codeOverloaded:       {status: 429, title: "Too much at once", detail: "too much is waiting already; nothing was done", retry: true},
+	codeUnavailable:      {status: 503, title: "Not available now", detail: "no leader could be asked, or this node is too far behind; nothing was written", retry: true},
+	codeOutcomeUnknown: {status: 504, title: "The outcome is unknown", detail: "the request may or may not have been carried out; repeating it is safe " +
+		"with the same producer headers, expected offset or Idempotency-Key"},
+	codeInternal: {status: 500, title: "Internal error", detail: "something went wrong inside; it has been logged"},
+}
+
+// inputError says which part of a request cannot be understood, and why.
+type inputError struct {
+	In     string `json:"in"` // header, path, query or body
+	Name   string `json:"name,omitempty"`
+	Reason string `json:"-"`
+}
+
+// Error names the part and the reason, never the value.
+func (e *inputError) Error() string {
+	if e.Name == "" {
+		return "the " + e.In + " " + e.Reason
+	}
+	return e.In + " " + e.Name + " " + e.Reason
+}
+
+// ErrCursor is what a [Reader] returns for a listing's cursor that it cannot read.
+var ErrCursor error = &inputError{"query", "cursor", "is not one that a listing returned"}
+
+// Conditions of this package that have an entry in the table.
+var (
+	errNoRoute     = errors.New("no such route")
+	errNoMethod    = errors.New("no such method")
+	errEncoding    = errors.New("the body has a Content-Encoding")
+	errOverloaded  = errors.New("too many tails are open")
+	errUnavailable = errors.New("this node is too far behind")
+)
+
+// problem is one answer: its code and what the table does not say.
+type problem struct {
+	code   string
+	detail string
+	fields any // its JSON members join the answer's; nil: none
+}
+
+// problemOf finds the problem that tells err to a client.
+func problemOf(err error) problem {
+	var refusal event.Refusal
+	var input *inputError
+	var tooLong *http.MaxBytesError
+	switch {
+	case errors.As(err, &refusal):
+		return problem{refusal.Code(), refusal.Error(), refusal}
+	case errors.As(err, &input):
+		return problem{codeBadRequest, input.Error(), input}
+	case errors.As(err, &tooLong):
+		e := &event.TooLarge{What: "bytes in the body", Limit: int(tooLong.Limit)}
+		return problem{e.Code(), e.Error(), e}
+	}
+	for _, c := range conditions {
+		if errors.Is(err, c.err) {
+			return problem{code: c.code}
+		}
+	}
+	return problem{code: codeInternal}
+}
+
+var conditions = []struct {
+	err  error
+	code string
+}{
+	{raftlog.ErrOutcomeUnknown, codeOutcomeUnknown},
+	{raftlog.ErrOverloaded, codeOverloaded},
+	{raftlog.ErrUnavailable, codeUnavailable},
+	{raftlog.ErrClosed, codeUnavailable},
+	{errUnavailable, codeUnavailable},
+	{errOverloaded, codeOverloaded},
+	{errNoRoute, codeNotFound},
+	{errNoMethod, codeMethodNotAllowed},
+	{errEncoding, codeUnsupported},
+	{context.DeadlineExceeded, codeUnavailable},
+}
+
+// writeProblem answers with the problem of err. An error that the table does not know is logged;
+// nothing else is.
+func (g *Gateway) writeProblem(c *gin.Context, err error) {
+	p := problemOf(err)
+	kind, known := problems[p.code]
+	if !known { // a refusal newer than this table
+		kind = problems[codeInternal]
+		p = problem{code: codeInternal}
+	}
+	if p.code == codeInternal {
+		g.log.Error("request failed", "method", c.Request.Method, "route", c.FullPath(), "error", err)
+	}
+	g.metrics.problems.WithLabelValues(p.code).Inc()
+	h := c.Writer.Header()
+	h["Content-Type"] = contentTypeProblem
+	if kind.retry {
+		h.Set("Retry-After", "1")
+	}
+	c.Writer.WriteHeader(kind.status)
+	_, _ = c.Writer.Write(appendProblem(nil, p, kind))
+}
+
+// appendProblem appends the problem's JSON.
+func appendProblem(dst []byte, p problem, kind problemKind) []byte {
+	detail := p.detail
+	if detail == "" {
+		detail = kind.detail
+	}
+	dst = append(dst, `{"type":"urn:runlog:problem:`...)
+	dst = append(dst, p.code...)
+	dst = append(dst, `","title":`...)
+	dst = appendString(dst, kind.title)
+	dst = append(dst, `,"status":`...)
+	dst = strconv.AppendInt(dst, int64(kind.status), 10)
+	dst = append(dst, `,"detail":`...)
+	dst = appendString(dst, detail)
+	dst = append(dst, `,"code":`...)
+	dst = appendString(dst, p.code)
+	if fields, err := json.Marshal(p.fields); err == nil && len(fields) > 2 && fields[0] == '{' {
+		dst = append(append(dst, ','), fields[1:len(fields)-1]...)
+	}
+	return append(dst, '}')
+}
+
+// bodyError turns what reading a request's body failed with into an error of the table.
+func bodyError(err error) error {
+	var tooLong *http.MaxBytesError
+	if errors.As(err, &tooLong) {
+		return err
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return &inputError{"body", "", "ended before its announced length"}
+	}
+	return &inputError{"body", "", "could not be read to its end"}
+}

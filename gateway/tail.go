@@ -1,0 +1,261 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/runlog/runlog/event"
+)
+
+// tail streams a run to one reader: every event from its cursor on, once, in order, those that are
+// there and then those that come. It is woken, not fed: it reads from its own offset, so nothing
+// is queued for it and it holds at most one piece of a run in memory while it writes.
+//
+// It ends after the terminal event; at the tail when it is not live; when the gateway drains,
+// between two events; when the reader takes longer than FlushTimeout to accept a write; or with the
+// reader. It never skips an event: whoever is cut off resumes with its cursor.
+type tail struct {
+	g     *Gateway
+	c     *gin.Context
+	sel   selection
+	live  bool
+	sse   bool
+	frame framer
+	join  *event.Scope // begin with a snapshot of this scope; nil: with the events
+
+	rc     *http.ResponseController
+	watch  Watch
+	opened bool // the answer has begun: errors can only end it now
+	sent   int  // events
+}
+
+// serve answers the request. An error is returned only before the answer has begun.
+func (t *tail) serve() error {
+	g := t.g
+	select {
+	case g.tails <- struct{}{}:
+		defer func() { <-g.tails }()
+	default:
+		return errOverloaded
+	}
+	g.metrics.openTails.Inc()
+	defer g.metrics.openTails.Dec()
+	// Flushing goes past Gin, whose Flush hides the error that says that the reader is gone.
+	t.rc = http.NewResponseController(unwrap(t.c.Writer))
+	if err := g.liftDeadlines(t.c); err != nil {
+		return err
+	}
+	t.watch = g.reader.Watch(t.sel.run)
+	defer t.watch.Close()
+	err := t.run(t.c.Request.Context())
+	if !t.opened {
+		return err
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		g.metrics.slowTails.Inc()
+	}
+	if p := problemOf(err); err != nil && p.code == codeInternal && t.c.Request.Context().Err() == nil && !errors.Is(err, errReader) {
+		g.log.Error("tail ended", "run", t.sel.run, "offset", t.sel.from, "error", err)
+	}
+	return nil
+}
+
+// errReader marks errors of writing to the reader.
+var errReader = errors.New("the reader is gone or too slow")
+
+// run goes from the first read to the end.
+func (t *tail) run(ctx context.Context) error {
+	page, err := t.begin(ctx)
+	if err != nil {
+		return err
+	}
+	if t.sse && page.Ended && t.sel.from >= page.Tail {
+		if !t.opened {
+			t.opened = true
+			t.c.Writer.WriteHeader(http.StatusNoContent) // tells an EventSource to stop
+		}
+		return nil
+	}
+	if err := t.open(); err != nil {
+		return err
+	}
+	for {
+		changed := t.watch.C()
+		page, err := t.pump(ctx)
+		if err != nil || t.over(&page) || t.g.isDraining() {
+			return err
+		}
+		if t.sel.from < page.Tail {
+			continue
+		}
+		if err := t.wait(ctx, changed); err != nil {
+			return err
+		}
+	}
+}
+
+// over reports whether everything that was asked for has been sent.
+func (t *tail) over(p *event.Page) bool {
+	if t.sel.limit > 0 && t.sent >= t.sel.limit {
+		return true
+	}
+	return t.sel.from >= p.Tail && (p.Ended || !t.live)
+}
+
+// pump reads one piece of the run and writes it.
+func (t *tail) pump(ctx context.Context) (event.Page, error) {
+	most := chunkRecords
+	if t.sel.limit > 0 {
+		most = min(most, t.sel.limit-t.sent)
+	}
+	page, err := t.g.reader.Records(ctx, t.sel.run, t.sel.from, most, chunkBytes)
+	if errors.Is(err, event.ErrOffsetOutOfRange) {
+		return event.Page{}, nil // the state was replaced by one that has yet to catch up
+	}
+	if err != nil || len(page.Records) == 0 {
+		return page, err
+	}
+	buf := chunks.Get().(*[]byte)
+	defer freeChunk(buf)
+	for i := range page.Records {
+		*buf = t.frame(*buf, &page.Records[i])
+	}
+	if err := t.write(*buf); err != nil {
+		return page, err
+	}
+	t.sel.from += event.Offset(len(page.Records))
+	t.sent += len(page.Records)
+	t.g.metrics.eventsTailed.Add(float64(len(page.Records)))
+	return page, nil
+}
+
+// wait returns when there may be something to read; it writes heartbeats meanwhile.
+func (t *tail) wait(ctx context.Context, changed <-chan struct{}) error {
+	beat := time.NewTimer(t.g.cfg.Heartbeat)
+	defer beat.Stop()
+	for {
+		select {
+		case <-changed:
+			return nil
+		case <-t.g.draining:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-beat.C:
+			if err := t.comment(); err != nil {
+				return err
+			}
+			beat.Reset(t.g.cfg.Heartbeat)
+		}
+	}
+}
+
+// begin finds the cursor, or proves that it is not there. Server-sent events keep the reader
+// waiting, with an answer that has begun, while nothing can be proved; the other form has no way to
+// say nothing, so it fails.
+func (t *tail) begin(ctx context.Context) (event.Page, error) {
+	for {
+		page, err := t.locate(ctx)
+		if err == nil || !t.sse || problemOf(err).code != codeUnavailable {
+			return page, err
+		}
+		if err := t.open(); err != nil {
+			return page, err
+		}
+		if err := t.comment(); err != nil {
+			return page, err
+		}
+		retry := time.NewTimer(beginAgain)
+		select {
+		case <-t.watch.C():
+		case <-retry.C:
+		case <-t.g.draining:
+			err = errDrained
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		}
+		retry.Stop()
+		if errors.Is(err, errDrained) || ctx.Err() != nil {
+			return page, err
+		}
+	}
+}
+
+// beginAgain paces the attempts to find a cursor while no leader answers.
+const beginAgain = time.Second
+
+var errDrained = errors.New("draining")
+
+func (t *tail) locate(ctx context.Context) (page event.Page, err error) {
+	if err := t.g.settle(ctx, t.sel.run, t.sel.fresh); err != nil {
+		return page, err
+	}
+	err = t.g.prove(ctx, func() error {
+		// Where an event stands is asked for with the event: an ended run's last one may be all there is.
+		page, err = t.g.reader.Records(ctx, t.sel.run, t.sel.from, 1, 1)
+		return t.pastEnd(ctx, &page, err)
+	})
+	return page, err
+}
+
+// pastEnd turns a cursor beyond the end of an ended run into an empty page: there is nothing to
+// wait for, which server-sent events say with 204.
+func (t *tail) pastEnd(ctx context.Context, page *event.Page, err error) error {
+	if !t.sse || !errors.Is(err, event.ErrOffsetOutOfRange) {
+		return err
+	}
+	run, runErr := t.g.reader.Run(ctx, t.sel.run)
+	if runErr != nil || !run.Ended {
+		return err
+	}
+	*page = event.Page{Tail: run.Tail, Ended: true}
+	return nil
+}
+
+// open begins the answer.
+func (t *tail) open() error {
+	if t.opened {
+		return nil
+	}
+	t.opened = true
+	h := t.c.Writer.Header()
+	h.Set("Cache-Control", "no-cache")
+	if !t.sse {
+		h["Content-Type"] = contentTypeNDJSON
+		t.c.Writer.WriteHeader(http.StatusOK)
+		return t.write(nil)
+	}
+	h["Content-Type"] = contentTypeSSE
+	h.Set("X-Accel-Buffering", "no") // proxies of nginx's family hold back nothing
+	t.c.Writer.WriteHeader(http.StatusOK)
+	return t.write([]byte("retry: 1000\n\n"))
+}
+
+// comment writes a line that no reader sees, which keeps proxies from cutting an idle connection.
+func (t *tail) comment() error {
+	if !t.sse {
+		return nil
+	}
+	return t.write([]byte(":\n\n"))
+}
+
+// write hands bytes to the reader at once.
+func (t *tail) write(b []byte) error {
+	_ = t.rc.SetWriteDeadline(time.Now().Add(t.g.cfg.FlushTimeout))
+	if len(b) > 0 {
+		if _, err := t.c.Writer.Write(b); err != nil {
+			return errors.Join(errReader, err)
+		}
+	} else {
+		t.c.Writer.WriteHeaderNow()
+	}
+	if err := ignoreUnsupported(t.rc.Flush()); err != nil {
+		return errors.Join(errReader, err)
+	}
+	return nil
+}
