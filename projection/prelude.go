@@ -1,0 +1,52 @@
+package projection
+
+import "github.com/runlog/runlog/event"
+
+// Prelude returns the events that bring a stock AG-UI client to where a transcript and a state
+// fold stand, so that the rest of the run, sent as it is, is legal for its verifier and leads to
+// the messages of the whole run: RUN_STARTED; STATE_SNAPSHOT if anything was said of the state;
+// MESSAGES_SNAPSHOT; then what opens each text, reasoning, call, step and subagent that is open,
+// in the order of opening; last, for each stream made of chunks, a chunk that names its id and
+// carries nothing, so that chunks without an id find their stream.
+//
+// run and thread are those of the run being joined, which must be the last that transcript has
+// seen. transcript and state must come from [New] with KindTranscript and KindState; state may
+// be nil.
+func Prelude(run event.RunID, thread event.ThreadID, transcript, state Fold) [][]byte {
+	t := transcript.(*transcriptFold)
+	started := appendMember([]byte(`{"type":"RUN_STARTED"`), "threadId", quote(string(thread)))
+	out := [][]byte{append(appendMember(started, "runId", quote(string(run))), '}')}
+	if s, ok := state.(*stateFold); ok && s.set {
+		b := s.AppendJSON([]byte(`{"type":"STATE_SNAPSHOT","snapshot":`))
+		out = append(out, append(b, '}'))
+	}
+	b := t.AppendJSON([]byte(`{"type":"MESSAGES_SNAPSHOT","messages":`))
+	out = append(out, append(b, '}'))
+	for _, k := range t.spans.keys() {
+		sp := t.spans.open[k]
+		out = append(out, []byte(sp.start))
+		if sp.end != "" {
+			out = append(out, []byte(sp.end))
+		}
+	}
+	for _, ln := range t.lanes.open {
+		out = append(out, ln.reopen())
+	}
+	return out
+}
+
+// reopen is the chunk that opens the lane's stream and adds nothing to it.
+func (ln *lane) reopen() []byte {
+	var b []byte
+	switch ln.kind {
+	case streamText:
+		b = appendMember([]byte(`{"type":"TEXT_MESSAGE_CHUNK"`), "messageId", ln.id)
+		b = appendMember(appendMember(b, "role", ln.role), "name", ln.name)
+	case streamTool:
+		b = appendMember([]byte(`{"type":"TOOL_CALL_CHUNK"`), "toolCallId", ln.id)
+		b = appendMember(appendMember(b, "toolCallName", ln.name), "parentMessageId", ln.parent)
+	case streamReasoning:
+		b = appendMember([]byte(`{"type":"REASONING_MESSAGE_CHUNK"`), "messageId", ln.id)
+	}
+	return append(appendMember(b, "subagentRunId", ln.sub), '}')
+}
