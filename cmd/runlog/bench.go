@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/runlog/runlog/client"
+)
+
+// benchCmd groups the measurements. They write runs of their own, named bench-…, to the cluster.
+type benchCmd struct {
+	Append benchAppendCmd `cmd:"" help:"Acknowledged appends per second, and how long each takes."`
+	Tail   benchTailCmd   `cmd:"" help:"How soon a follower's reader sees an isolated event."`
+	Length benchLengthCmd `cmd:"" help:"Whether a long run is slower to append to than a short one."`
+	Floor  benchFloorCmd  `cmd:"" help:"What this machine cannot do faster: the least that one append costs."`
+}
+
+// roles is where a cluster's nodes are, as host:port.
+type roles struct {
+	leader    string
+	followers []string
+}
+
+func findRoles(ctx context.Context, cl *client.Client) (roles, error) {
+	cluster, err := cl.Cluster(ctx)
+	if err != nil {
+		return roles{}, err
+	}
+	var r roles
+	for _, n := range cluster.Nodes {
+		addr := hostPort(n.HTTP)
+		if n.ID == cluster.Leader {
+			r.leader = addr
+		} else {
+			r.followers = append(r.followers, addr)
+		}
+	}
+	if r.leader == "" {
+		return roles{}, errors.New("the cluster has no leader")
+	}
+	return r, nil
+}
+
+// hostPort takes the address out of a URL, or leaves an address as it is.
+func hostPort(s string) string {
+	if u, err := url.Parse(s); err == nil && u.Host != "" {
+		return u.Host
+	}
+	return strings.TrimSuffix(s, "/")
+}
+
+// benchPrefix returns a prefix for run ids that no earlier benchmark used.
+func benchPrefix() string { return "bench-" + strings.ToLower(rand.Text()[:8]) }
+
+// benchStart is what a benchmark's run begins with: its start and an open message. The events that
+// are measured are the message's deltas, so that the whole of the grammar is at work.
+func benchStart(run string) []byte {
+	return fmt.Appendf(nil, `[{"type":"RUN_STARTED","threadId":"bench","runId":%q},{"type":"TEXT_MESSAGE_START","messageId":"m","role":"assistant"}]`, run)
+}
+
+// benchDelta is an event of size bytes, or of the fewest that one can have.
+func benchDelta(size int) []byte {
+	const head, tail = `{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"`, `"}`
+	return []byte(head + filler(size-len(head)-len(tail)) + tail)
+}
+
+// benchBatch is an append's body: one event, or an array of them.
+func benchBatch(event []byte, n int) []byte {
+	if n == 1 {
+		return event
+	}
+	return []byte("[" + strings.Repeat(string(event)+",", n-1) + string(event) + "]")
+}
+
+// filler is n bytes of text that no compressor finds too easy.
+func filler(n int) string {
+	const alphabet = "abcdefghijklmnopqrstuvwxyz ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	b := make([]byte, max(n, 1))
+	x := uint32(2463534242) // Marsaglia, "Xorshift RNGs" (2003): the same text each time
+	for i := range b {
+		x ^= x << 13
+		x ^= x >> 17
+		x ^= x << 5
+		b[i] = alphabet[x%uint32(len(alphabet))]
+	}
+	return string(b)
+}
+
+// jsonHeader is the header of a benchmark's requests.
+const jsonHeader = "Content-Type: application/json\r\n"
+
+func eventsPath(run string) string { return "/v1/runs/" + url.PathEscape(run) + "/events" }

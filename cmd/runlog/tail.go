@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+
+	"github.com/runlog/runlog/client"
+	"github.com/runlog/runlog/event"
+)
+
+// tailCmd follows a run.
+type tailCmd struct {
+	RunID event.RunID `arg:"" name:"run" help:"The run's id."`
+	connection
+	From   uint64 `help:"The first offset wanted." default:"0" placeholder:"OFFSET"`
+	Follow bool   `help:"Wait for what comes; --no-follow prints what is there." default:"true" negatable:""`
+	Output string `short:"o" enum:"text,json" default:"text" help:"text, or json: the events as they were appended, one a line."`
+}
+
+// Run prints events until the run ends. An interrupt ends it too, and is no failure.
+func (c *tailCmd) Run(ctx context.Context, t *terminal) error {
+	cl, err := c.client()
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(t.out)
+	defer out.Flush()
+	print, finish := c.printer(out)
+	defer finish()
+	if !c.Follow {
+		return c.page(ctx, cl, print)
+	}
+	for rec, err := range cl.Tail(ctx, c.RunID, event.Offset(c.From)) {
+		if err != nil {
+			if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		print(rec)
+		if err := out.Flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// page prints what the run holds now.
+func (c *tailCmd) page(ctx context.Context, cl *client.Client, print func(event.Record)) error {
+	for from := event.Offset(c.From); ; {
+		page, err := cl.Events(ctx, c.RunID, client.EventsQuery{From: from})
+		if err != nil {
+			return err
+		}
+		for _, rec := range page.Records {
+			print(rec)
+		}
+		from += event.Offset(len(page.Records))
+		if len(page.Records) == 0 || from >= page.Tail {
+			return nil
+		}
+	}
+}
+
+func (c *tailCmd) printer(out *bufio.Writer) (print func(event.Record), finish func()) {
+	if c.Output == "json" {
+		return func(r event.Record) {
+			out.Write(r.Raw)
+			out.WriteByte('\n')
+		}, func() {}
+	}
+	s := newScreen(out)
+	return s.show, s.finish
+}
