@@ -46,7 +46,7 @@ func digestPair(d *xxhash.Digest, key, value []byte) {
 
 func (st *store) digestRecords(txn *badger.Txn, d *xxhash.Digest) error {
 	return scan(txn, []byte{keyHead}, func(key, value []byte) error {
-		if len(value) == 1 && value[0] == headDeleted {
+		if isDeleted(value) {
 			return nil
 		}
 		h, err := decodeHead(value)

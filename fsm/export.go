@@ -136,7 +136,7 @@ func mergedRuns(txn *badger.Txn) map[streamID]bool {
 func deletedRuns(txn *badger.Txn) (map[streamID]bool, error) {
 	deleted := make(map[streamID]bool)
 	err := scan(txn, []byte{keyHead}, func(key, value []byte) error {
-		if len(value) == 1 && value[0] == headDeleted {
+		if isDeleted(value) {
 			deleted[sidOf(key)] = true
 		}
 		return nil

@@ -219,6 +219,7 @@ func (w *writer) overlay(o *overlay) {
 		// The head is overwritten, not deleted: nothing may rely on Badger's deletes.
 		w.put(sidKey(keyHead, s), []byte{headDeleted})
 		w.del(threadKey(fingerprintOf(thread), s))
+		w.del(sidKey(keyOpenRun, s)) // it may have ended and gone within this overlay
 		w.put(sidKey(keyDoomed, s), nil)
 	}
 	w.put(metaKey, o.meta.encode())

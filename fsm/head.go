@@ -74,6 +74,9 @@ func at[T any](d *dec, list []T) (v T) {
 	return v
 }
 
+// isDeleted tells what stands for a deleted run from a head.
+func isDeleted(value []byte) bool { return len(value) == 1 && value[0] == headDeleted }
+
 func (h *head) encode() []byte {
 	e := enc{make([]byte, 0, 256)}
 	e.u8(headVersion)

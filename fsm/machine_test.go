@@ -28,10 +28,11 @@ type machine struct {
 	cfg Config
 }
 
-// open opens a machine whose flusher works only when told to, so that a test decides where cuts fall.
+// open opens a machine whose flusher works only when told to, so that a test decides where cuts
+// fall; without a directory it is in memory.
 func open(t tb, dir string) *machine {
 	t.Helper()
-	cfg := Config{Dir: dir, FlushInterval: time.Hour, CheckpointBytes: 2000, TailCacheBytes: 4 << 10,
+	cfg := Config{Dir: dir, InMemory: dir == "", FlushInterval: time.Hour, CheckpointBytes: 2000, TailCacheBytes: 4 << 10,
 		Fatal: func(err error) { panic(err) }}
 	m, err := Open(cfg)
 	if err != nil {
@@ -267,8 +268,8 @@ func (m *machine) sums(t tb) sums {
 }
 
 // reference applies a whole log with no flush but the last.
-func reference(t *rapid.T, dir string, logs []*raft.Log) sums {
-	m := open(t, dir)
+func reference(t *rapid.T, logs []*raft.Log) sums {
+	m := open(t, "")
 	defer m.close(t)
 	m.ApplyBatch(logs)
 	return m.sums(t)
@@ -280,7 +281,7 @@ func TestReplayAfterCrash(t *testing.T) {
 	dirs := tempDirs(t)
 	rapid.Check(t, func(t *rapid.T) {
 		logs := genEntries(t)
-		want := reference(t, dirs(), logs)
+		want := reference(t, logs)
 		dir := dirs()
 		for range rapid.IntRange(1, 3).Draw(t, "crashes") {
 			m := open(t, dir)
@@ -299,12 +300,11 @@ func TestReplayAfterCrash(t *testing.T) {
 // TestSnapshotAnywhere: export after a prefix, restore elsewhere, apply the rest → the same state.
 func TestSnapshotAnywhere(t *testing.T) {
 	t.Parallel()
-	dirs := tempDirs(t)
 	rapid.Check(t, func(t *rapid.T) {
 		logs := genEntries(t)
-		want := reference(t, dirs(), logs)
+		want := reference(t, logs)
 		cut := rapid.IntRange(0, len(logs)).Draw(t, "cut")
-		a, b := open(t, dirs()), open(t, dirs())
+		a, b := open(t, ""), open(t, "")
 		defer a.close(t)
 		defer b.close(t)
 		a.feed(t, logs[:cut], "a")

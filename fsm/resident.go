@@ -74,6 +74,9 @@ func (res *resident) loadOpenRuns(txn *badger.Txn) error {
 		if err != nil {
 			return err
 		}
+		if isDeleted(value) {
+			continue // the key came back, which nothing may rely on not to happen
+		}
 		h, err := decodeHead(value)
 		if err != nil {
 			return err

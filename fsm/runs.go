@@ -210,7 +210,7 @@ func headRun(txn *badger.Txn, s streamID) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(value) == 1 && value[0] == headDeleted {
+	if isDeleted(value) {
 		return nil, nil
 	}
 	r := &run{}
