@@ -342,7 +342,7 @@ func TestSnapshotAnywhere(t *testing.T) {
 // state stays.
 func TestDamagedExport(t *testing.T) {
 	t.Parallel()
-	m := open(t, t.TempDir())
+	m := open(t, "")
 	defer m.close(t)
 	for i := range 20 {
 		m.do(t, batch(t, event.RunID(fmt.Sprint("r", i)), started, custom(i)))
