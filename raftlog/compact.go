@@ -8,7 +8,7 @@ import (
 
 // Bounds of how many entries are kept behind a snapshot, whatever their size.
 const (
-	minTrailing = 1024
+	minTrailing = 64
 	maxTrailing = 1_000_000
 )
 

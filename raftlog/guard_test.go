@@ -20,12 +20,15 @@ type faultyLog struct {
 	delay               time.Duration
 	damage              bool          // flip a bit of what is read
 	hang                chan struct{} // StoreLogs waits for it
-	hanging             atomic.Bool
+	hanging, failing    atomic.Bool
 }
 
 func (f *faultyLog) StoreLogs(logs []*raft.Log) error {
 	if f.hanging.Load() {
 		<-f.hang
+	}
+	if f.failing.Load() {
+		return errors.New("input/output error")
 	}
 	time.Sleep(f.delay)
 	if f.storeErr != nil {
@@ -41,6 +44,11 @@ func (f *faultyLog) GetLog(i uint64, l *raft.Log) error {
 		l.Data[len(l.Data)-1] ^= 1
 	}
 	return err
+}
+
+func (f *faultyLog) IsMonotonic() bool {
+	m, ok := f.LogStore.(raft.MonotonicLogStore)
+	return ok && m.IsMonotonic()
 }
 
 func (f *faultyLog) DeleteRange(min, max uint64) error {
@@ -167,7 +175,7 @@ func TestTrailingEntries(t *testing.T) {
 		want, bytes, entries int64
 		n                    uint64
 	}{
-		{64 << 20, 64 << 20, 20_000, 20_002}, {64 << 20, 0, 0, minTrailing}, {64 << 20, 64 << 20, 64, minTrailing},
+		{64 << 20, 64 << 20, 20_000, 20_002}, {64 << 20, 0, 0, minTrailing}, {64 << 20, 64 << 20, 64, 64}, {1 << 20, 64 << 20, 64, minTrailing},
 		{64 << 20, 100, 100, maxTrailing},
 	} {
 		if n := trailingEntries(c.want, c.bytes, c.entries); n != c.n {

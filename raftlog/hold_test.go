@@ -385,7 +385,7 @@ func TestTransferLosesNothing(t *testing.T) {
 						return
 					}
 					acked[i]++
-					time.Sleep(time.Millisecond)
+					time.Sleep(10 * time.Millisecond)
 				}
 			})
 		}

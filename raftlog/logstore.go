@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/raft"
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 	wal "github.com/hashicorp/raft-wal"
+	"github.com/hashicorp/raft-wal/metadb"
 	"go.etcd.io/bbolt"
 )
 
@@ -57,12 +58,22 @@ func openLog(dir, kind string, logger hclog.Logger) (closableLog, error) {
 	if err := os.MkdirAll(path, 0o750); err != nil {
 		return nil, fmt.Errorf("create log directory: %w", err)
 	}
-	w, err := wal.Open(path, wal.WithLogger(logger.Named("wal")))
+	// The WAL does not close its meta store, which would keep the directory locked.
+	meta := &metadb.BoltMetaDB{}
+	w, err := wal.Open(path, wal.WithLogger(logger.Named("wal")), wal.WithMetaStore(meta))
 	if err != nil {
-		return nil, fmt.Errorf("open log %s: %w", path, err)
+		return nil, errors.Join(fmt.Errorf("open log %s: %w", path, err), meta.Close())
 	}
-	return w, nil
+	return &walLog{w, meta}, nil
 }
+
+type walLog struct {
+	*wal.WAL
+	meta *metadb.BoltMetaDB
+}
+
+// Close closes the segments, then the meta store.
+func (w *walLog) Close() error { return errors.Join(w.WAL.Close(), w.meta.Close()) }
 
 // openBolt opens a bbolt store whose free list is kept in memory only: written on each commit, it
 // grows with the file and dominates the commit.
