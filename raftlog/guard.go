@@ -77,7 +77,7 @@ func (g *guard) GetLog(index uint64, l *raft.Log) error {
 		return nil
 	}
 	if err := g.inner.GetLog(index, l); err != nil {
-		return err // raft asks for entries that are compacted, too
+		return err // not wrapped: raft asks for compacted entries and compares with ErrLogNotFound
 	}
 	if err := checkLog(l); err != nil {
 		g.fail(fmt.Errorf("entry %d is damaged in the log: %w", index, err))

@@ -112,8 +112,12 @@ func TestSnapshotAndRestart(t *testing.T) {
 type compactedLog struct{ raft.LogStore }
 
 func (c compactedLog) GetLog(index uint64, l *raft.Log) error {
-	if first, err := c.FirstIndex(); err != nil || index < first {
-		return errors.Join(err, raft.ErrLogNotFound)
+	first, err := c.FirstIndex()
+	if err != nil {
+		return err
+	}
+	if index < first {
+		return raft.ErrLogNotFound // raft compares with ==
 	}
 	return c.LogStore.GetLog(index, l)
 }
