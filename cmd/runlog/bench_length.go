@@ -6,7 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/runlog/runlog/client"
 	"github.com/runlog/runlog/cmd/runlog/internal/load"
+	"github.com/runlog/runlog/event"
 )
 
 // benchLengthCmd compares appends to a short run with appends to a long one, in alternation.
@@ -46,13 +48,13 @@ func (c *benchLengthCmd) Run(ctx context.Context, t *terminal) error {
 	defer conn.Close()
 	prefix := benchPrefix()
 	long := prefix + "-long"
-	if err := c.fill(ctx, conn, r.leader, long, c.Long); err != nil {
+	if err := c.fill(ctx, cl, long, c.Long); err != nil {
 		return err
 	}
 	var shorts, longs []float64
 	for i := range c.Rounds {
 		short := fmt.Sprintf("%s-short-%d", prefix, i)
-		if err := c.fill(ctx, conn, r.leader, short, c.Short); err != nil {
+		if err := c.fill(ctx, cl, short, c.Short); err != nil {
 			return err
 		}
 		for _, m := range []struct {
@@ -76,18 +78,23 @@ func (c *benchLengthCmd) Run(ctx context.Context, t *terminal) error {
 }
 
 // fill makes a run of n events.
-func (c *benchLengthCmd) fill(ctx context.Context, conn *load.Conn, addr, run string, n int) error {
-	if err := conn.Do(load.Request("POST", addr, eventsPath(run), jsonHeader, benchStart(run))); err != nil {
+func (c *benchLengthCmd) fill(ctx context.Context, cl *client.Client, run string, n int) error {
+	start, err := event.ParseBody(benchStart(run))
+	if err != nil {
 		return err
 	}
-	for n -= 2; n > 0 && ctx.Err() == nil; {
-		batch := min(n, 500)
-		if err := conn.Do(load.Request("POST", addr, eventsPath(run), jsonHeader, benchBatch(benchDelta(c.Size), batch))); err != nil {
+	batch, delta := start, event.Event{Raw: benchDelta(c.Size)}
+	for seq := uint64(0); n > 0; seq++ {
+		for len(batch) < min(n, 500) {
+			batch = append(batch, delta)
+		}
+		producer := event.Producer{ID: "bench", Seq: seq}
+		if _, err := cl.Append(ctx, event.Batch{Run: event.RunID(run), Producer: &producer, Events: batch}); err != nil {
 			return err
 		}
-		n -= batch
+		n, batch = n-len(batch), nil
 	}
-	return context.Cause(ctx)
+	return nil
 }
 
 func (c *benchLengthCmd) rate(ctx context.Context, conn *load.Conn, addr, run string) (float64, error) {

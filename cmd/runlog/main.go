@@ -57,19 +57,12 @@ func main() {
 func run(ctx context.Context, args []string, t *terminal) int {
 	var cl commandLine
 	exited := -1
-	parser, err := kong.New(&cl,
-		kong.Name("runlog"),
-		kong.Description("A replicated log of AI agent runs: what a run said, called and left behind outlives the process that ran it."),
-		kong.DefaultEnvars("RUNLOG"),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
+	parser := newParser(&cl,
 		kong.Writers(t.out, t.err),
 		kong.Exit(func(code int) { exited = code }),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(t),
 	)
-	if err != nil {
-		panic(err) // the grammar above is wrong
-	}
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
@@ -78,7 +71,7 @@ func run(ctx context.Context, args []string, t *terminal) int {
 		return exited // --help
 	}
 	if err != nil {
-		fmt.Fprintf(t.err, "runlog: %v\n", err)
+		fmt.Fprintf(t.err, "runlog: %s\n", oneLine(err.Error()))
 		return exitUsage
 	}
 	switch err := cmd.Run(); {
@@ -86,12 +79,21 @@ func run(ctx context.Context, args []string, t *terminal) int {
 		return exitOK
 	case errors.Is(err, errReported):
 	case errors.As(err, new(usageError)):
-		fmt.Fprintf(t.err, "runlog: %v\n", err)
+		fmt.Fprintf(t.err, "runlog: %s\n", oneLine(err.Error()))
 		return exitUsage
 	default:
 		fmt.Fprintf(t.err, "runlog: %s\n", oneLine(err.Error()))
 	}
 	return exitFailed
+}
+
+func newParser(cl *commandLine, options ...kong.Option) *kong.Kong {
+	return kong.Must(cl, append(options,
+		kong.Name("runlog"),
+		kong.Description("A replicated log of AI agent runs: what a run said, called and left behind outlives the process that ran it."),
+		kong.DefaultEnvars("RUNLOG"),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
+	)...)
 }
 
 // usageError is a command line that parses but asks for something that cannot be.

@@ -13,7 +13,7 @@ import (
 // its arguments are complete and one for its result.
 type screen struct {
 	w      io.Writer
-	open   string            // the message whose text the cursor stands behind
+	open   string            // the message whose text was printed last, unless a line came after it
 	column bool              // something stands on the cursor's line
 	halves map[string]string // by message: the first half of a surrogate pair, as its escape
 	calls  map[string]*screenCall
@@ -86,14 +86,16 @@ func (s *screen) text(id, who string, delta json.RawMessage) {
 	if text == "" {
 		return
 	}
-	if s.open != id || !s.column {
+	switch {
+	case s.open != id:
 		s.newline()
 		fmt.Fprintf(s.w, "%s: ", who)
-		s.open = id
+	case !s.column:
+		fmt.Fprintf(s.w, "%s … ", who) // a note broke in
+		text = strings.TrimPrefix(text, " ")
 	}
-	text = printable(text)
-	io.WriteString(s.w, strings.ReplaceAll(text, "\n", "\n  "))
-	s.column = true
+	s.open, s.column = id, true
+	io.WriteString(s.w, strings.ReplaceAll(printable(text), "\n", "\n  "))
 }
 
 // join decodes a delta. A producer may cut between the halves of a surrogate pair ("\ud83d" here,
@@ -162,7 +164,6 @@ func (s *screen) line(format string, args ...any) {
 func (s *screen) note(text string) {
 	s.newline()
 	fmt.Fprintf(s.w, "\n%s\n\n", text)
-	s.open = ""
 }
 
 func (s *screen) newline() {

@@ -102,6 +102,10 @@ func (c *child) start() (*exec.Cmd, error) {
 		return nil, err
 	}
 	c.cmd, c.gone = cmd, make(chan struct{})
+	// For people: `kill -9 $(cat n2/node.pid)`. The supervisor itself does not read it.
+	if err := os.WriteFile(c.node.PIDPath(), fmt.Appendf(nil, "%d\n", cmd.Process.Pid), 0o644); err != nil {
+		c.cfg.Report(fmt.Sprintf("%s: %v", c.node.ID, err))
+	}
 	return cmd, nil
 }
 
@@ -114,6 +118,7 @@ func (c *child) ended(ran bool) (held, stopping bool) {
 		c.deaths++
 	}
 	c.cmd = nil
+	os.Remove(c.node.PIDPath())
 	if ran {
 		close(c.gone)
 	}

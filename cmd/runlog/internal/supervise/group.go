@@ -16,11 +16,14 @@ type Node struct {
 	ID   string
 	HTTP string // address it serves on
 	Raft string // address it talks to the other nodes on
-	Dir  string // its data; its log goes to Dir/node.log
+	Dir  string // its data; also its log, node.log, and its process id, node.pid
 }
 
 // URL is where the node's HTTP is.
 func (n Node) URL() string { return "http://" + n.HTTP }
+
+// PIDPath is the file that holds the process id of the node, while it runs.
+func (n Node) PIDPath() string { return filepath.Join(n.Dir, "node.pid") }
 
 // LogPath is the file that the node's log goes to.
 func (n Node) LogPath() string { return filepath.Join(n.Dir, "node.log") }

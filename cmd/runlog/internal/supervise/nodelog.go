@@ -14,7 +14,8 @@ const (
 )
 
 // nodeLog takes a child's output: all of it goes to its file, lines that report an error to the
-// person watching, and the last lines are kept for when it does not start.
+// person watching, and the last lines are kept for when it does not start. The raft library's own
+// errors are left to the file: to it, a peer that is away is an error several times a second.
 type nodeLog struct {
 	file   io.Writer
 	report func(string)
@@ -45,7 +46,9 @@ func (l *nodeLog) line(s string) {
 		l.kept = append(l.kept[:0], l.kept[1:]...)
 	}
 	l.kept = append(l.kept, s)
-	if strings.Contains(s, "level=ERROR") || strings.Contains(s, `"level":"ERROR"`) || strings.HasPrefix(s, "panic:") {
+	isError := strings.Contains(s, "level=ERROR") || strings.Contains(s, `"level":"ERROR"`)
+	raft := strings.Contains(s, "component=raft") || strings.Contains(s, `"component":"raft`)
+	if isError && !raft || strings.HasPrefix(s, "panic:") {
 		l.report(s)
 	}
 }
