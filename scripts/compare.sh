@@ -47,7 +47,7 @@ results=$work/results.tsv
 
 # record SYSTEM reads one line that ends "… N/s p50=… p99=… errors=…" and keeps its figures.
 record() {
-  awk -v system="$1" -v writers="$2" '
+  awk -v name="$1" -v writers="$2" '
     function micros(s,  n) {
       n = s + 0
       if (s ~ /(µs|us)$/) return n
@@ -65,7 +65,7 @@ record() {
         if (f[i] ~ /^err(or)?s=/) { sub(/.*=/, "", f[i]); errors = f[i] + 0 }
       }
     }
-    END { printf "%s\t%d\t%d\t%d\t%d\t%d\n", system, writers, rate, p50, p99, errors }' >>"$results"
+    END { printf "%s\t%d\t%d\t%d\t%d\t%d\n", name, writers, rate, p50, p99, errors }' >>"$results"
   tail -n 1 "$results" >&2
 }
 

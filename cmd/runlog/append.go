@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/runlog/runlog/client"
 	"github.com/runlog/runlog/event"
@@ -27,10 +28,14 @@ type appendCmd struct {
 	Output   string  `short:"o" enum:"text,json" default:"text" help:"text: a summary; json: a line per request."`
 }
 
+// appendPatience is how long an append waits for a cluster that takes it: what comes through a pipe
+// cannot be sent again by whoever wrote it.
+const appendPatience = 20 * time.Second
+
 // Run appends until the input ends. Events that are there together travel together; one that
 // comes alone is sent at once.
 func (c *appendCmd) Run(ctx context.Context, t *terminal) error {
-	cl, err := c.client()
+	cl, err := c.patient(appendPatience)
 	if err != nil {
 		return err
 	}

@@ -74,7 +74,7 @@ func (c *benchTailCmd) measure(ctx context.Context, r roles) (tailPoint, error) 
 	request := load.Request("POST", r.leader, eventsPath(run), jsonHeader, benchDelta(c.Size))
 	var visible, acked []time.Duration
 	for i := 0; i < c.Events+c.warmup(); i++ {
-		time.Sleep(c.Every)
+		pause(ctx, c.Every)
 		sent := time.Now()
 		if err := conn.Do(request); err != nil {
 			return tailPoint{}, err

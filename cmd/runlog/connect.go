@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"io"
+	"time"
 
 	"github.com/runlog/runlog/client"
 	"github.com/runlog/runlog/event"
@@ -13,8 +14,11 @@ type connection struct {
 	Server []string `help:"Nodes to talk to, any of which will do." placeholder:"URL,…" default:"http://127.0.0.1:4437,http://127.0.0.1:4438,http://127.0.0.1:4439"`
 }
 
-func (c *connection) client() (*client.Client, error) {
-	cl, err := client.New(client.Config{Servers: c.Server})
+func (c *connection) client() (*client.Client, error) { return c.patient(0) }
+
+// patient returns a client that keeps trying for d; 0: as long as a client does by itself.
+func (c *connection) patient(d time.Duration) (*client.Client, error) {
+	cl, err := client.New(client.Config{Servers: c.Server, RetryFor: d})
 	if err != nil {
 		return nil, usageError(err.Error())
 	}

@@ -78,6 +78,8 @@ func run(ctx context.Context, args []string, t *terminal) int {
 	case err == nil:
 		return exitOK
 	case errors.Is(err, errReported):
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		fmt.Fprintln(t.err, "runlog: interrupted")
 	case errors.As(err, new(usageError)):
 		fmt.Fprintf(t.err, "runlog: %s\n", oneLine(err.Error()))
 		return exitUsage
