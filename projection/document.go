@@ -6,7 +6,8 @@ package projection
 type document struct {
 	root *node
 	size int // of the serialised value, in bytes, within a few
-	undo []func()
+	undo []func()      // of the patch being applied
+	cut  []*objectNode // that it removed members from
 }
 
 // node is one value: a leaf that keeps its JSON, or an object or array taken apart.

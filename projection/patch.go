@@ -114,7 +114,7 @@ func pointer(raw []byte) ([]string, bool) {
 // apply applies the operations in order, all of them or, when it reports false, none.
 func (d *document) apply(ops []patchOp) bool {
 	size := d.size
-	d.undo = d.undo[:0]
+	d.undo, d.cut = nil, nil
 	for _, op := range ops {
 		if !d.one(op) {
 			for _, undo := range slices.Backward(d.undo) {
@@ -124,7 +124,10 @@ func (d *document) apply(ops []patchOp) bool {
 			return false
 		}
 	}
-	d.undo = nil
+	for _, o := range d.cut {
+		o.compact()
+	}
+	d.undo, d.cut = nil, nil
 	return true
 }
 
@@ -312,6 +315,7 @@ func (d *document) remove(path []string) bool {
 	i := o.index[t]
 	o.members[i].dead = true
 	delete(o.index, t)
+	d.cut = append(d.cut, o)
 	d.undo = append(d.undo, func() { o.members[i].dead, o.index[t] = false, i })
 	d.size -= o.members[i].value.sizeOf() + len(o.members[i].name) + 2
 	return true
