@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"errors"
-	"net/http"
 	"strconv"
 	"sync"
 	"time"
@@ -70,7 +69,7 @@ func (m *metrics) request(route string) func(status int, took time.Duration) {
 	return func(status int, took time.Duration) {
 		class := status / 100
 		if class < 1 || class > 5 {
-			class = http.StatusInternalServerError / 100
+			class = 5
 		}
 		observers[class]().Observe(took.Seconds())
 	}

@@ -37,8 +37,9 @@ type Reader interface {
 	Records(ctx context.Context, id event.RunID, from event.Offset, maxRecords, maxBytes int) (event.Page, error)
 	// Watch subscribes to changes of a run, which need not exist.
 	Watch(id event.RunID) Watch
-	// Project folds the events before at, or all of them, into JSON; offset is how many it folded.
-	Project(ctx context.Context, id event.RunID, kind projection.Kind, at *event.Offset, scope event.Scope) (value []byte, offset event.Offset, err error)
+	// Fold folds the events before at, or all of them; offset is how many of the run's it folded.
+	// With event.ScopeThread the thread's earlier runs come first. The caller owns the fold.
+	Fold(ctx context.Context, id event.RunID, kind projection.Kind, at *event.Offset, scope event.Scope) (f projection.Fold, offset event.Offset, err error)
 }
 
 // Watch is a subscription to changes of a run: creation, appends, deletion.

@@ -5,10 +5,13 @@ import (
 	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/runlog/runlog/event"
 )
 
-// maxDepth bounds how deep a request object may nest.
-const maxDepth = 256
+// maxDepth bounds how deep a request object may nest, and with it every recursion over it. What
+// becomes part of an event is held to event.MaxDepth besides.
+const maxDepth = 2 * event.MaxDepth
 
 // object reads the members of a request's JSON object and keeps the first error, so that a handler
 // checks once. Members that no handler asks for are ignored; null stands for an absent member.
@@ -28,6 +31,8 @@ func newObject(b []byte) (*object, error) {
 		return nil, &inputError{"body", "", "is not valid UTF-8"}
 	case b[0] != '{':
 		return nil, &inputError{"body", "", "is not a JSON object"}
+	case tooDeep(b):
+		return nil, &inputError{"body", "", "nests deeper than " + itoa(maxDepth)}
 	case !gjson.ValidBytes(b):
 		return nil, &inputError{"body", "", "is not valid JSON"}
 	}
@@ -37,6 +42,27 @@ func newObject(b []byte) (*object, error) {
 		return true
 	})
 	return o, nil
+}
+
+// tooDeep counts brackets outside strings; it need not be right about what is not JSON.
+func tooDeep(b []byte) bool {
+	depth, inString := 0, false
+	for i := 0; i < len(b); i++ {
+		switch c := b[i]; {
+		case c == '"':
+			inString = !inString
+		case inString && c == '\\':
+			i++
+		case inString:
+		case c == '{' || c == '[':
+			if depth++; depth > maxDepth {
+				return true
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return false
 }
 
 func (o *object) fail(name, reason string) {

@@ -61,14 +61,14 @@ func (g *Gateway) project(kind projection.Kind, head func([]byte, *event.Run) []
 			c.Writer.WriteHeader(http.StatusNotModified)
 			return nil
 		}
-		value, _, err := g.reader.Project(ctx, id, kind, &offset, event.ScopeRun)
+		fold, _, err := g.reader.Fold(ctx, id, kind, &offset, event.ScopeRun)
 		if err != nil {
 			return err
 		}
-		b := head(append(make([]byte, 0, len(value)+256), '{'), &run)
+		b := head(append(make([]byte, 0, fold.Size()+256), '{'), &run)
 		b = appendOffset(append(b, `"offset":`...), offset)
 		b = appendString(append(b, ','), member)
-		b = append(append(append(b, ':'), value...), '}')
+		b = append(fold.AppendJSON(append(b, ':')), '}')
 		return writeJSON(c, http.StatusOK, b)
 	}
 }

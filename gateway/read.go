@@ -59,7 +59,7 @@ func (g *Gateway) page(c *gin.Context, sel selection, wait time.Duration) error 
 
 // poll repeats a read until its page is not empty, the run has ended, or the wait is over.
 func (g *Gateway) poll(c *gin.Context, id event.RunID, wait time.Duration, page *event.Page, read func() error) error {
-	if err := g.liftDeadlines(c); err != nil {
+	if err := liftDeadlines(c); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(c.Request.Context(), wait)
@@ -84,19 +84,11 @@ func (g *Gateway) poll(c *gin.Context, id event.RunID, wait time.Duration, page 
 	}
 }
 
-// liftDeadlines lifts the server's deadlines from a request that takes long for a reason.
-func (g *Gateway) liftDeadlines(c *gin.Context) error {
-	rc := http.NewResponseController(c.Writer)
-	return errors.Join(
-		ignoreUnsupported(rc.SetReadDeadline(time.Time{})),
-		ignoreUnsupported(rc.SetWriteDeadline(time.Time{})),
-	)
-}
-
 // writePage writes a page piece by piece as it is read, so that its size is not held in memory.
 func (g *Gateway) writePage(c *gin.Context, sel selection, p event.Page) {
 	ctx, w := c.Request.Context(), c.Writer
 	rc := http.NewResponseController(unwrap(w))
+	defer restoreDeadline(c)
 	w.Header()["Content-Type"] = contentTypeJSON
 	w.Header().Set("Cache-Control", "no-cache")
 	w.WriteHeader(http.StatusOK)

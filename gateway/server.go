@@ -1,11 +1,14 @@
 package gateway
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/gin-gonic/gin"
 )
 
 // Deadlines and bounds of the server. Tails and long polls replace the first two by a deadline per
@@ -34,6 +37,24 @@ func NewServer(h http.Handler, logger *slog.Logger) *http.Server {
 		// What net/http reports are clients' broken connections.
 		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 	}
+}
+
+// liftDeadlines lifts the server's deadlines from a request that takes long for a reason.
+func liftDeadlines(c *gin.Context) error {
+	rc := http.NewResponseController(c.Writer)
+	return errors.Join(
+		ignoreUnsupported(rc.SetReadDeadline(time.Time{})),
+		ignoreUnsupported(rc.SetWriteDeadline(time.Time{})),
+	)
+}
+
+// restoreDeadline keeps the deadline of a request's last write from ending the connection's next
+// request. A server with a WriteTimeout sets a new one for each request by itself.
+func restoreDeadline(c *gin.Context) {
+	if s, ok := c.Request.Context().Value(http.ServerContextKey).(*http.Server); ok && s.WriteTimeout > 0 {
+		return
+	}
+	_ = http.NewResponseController(c.Writer).SetWriteDeadline(time.Time{})
 }
 
 // CheckListen returns an error if addr, host:port, can be reached from another machine and

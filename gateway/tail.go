@@ -47,9 +47,10 @@ func (t *tail) serve() error {
 	defer g.metrics.openTails.Dec()
 	// Flushing goes past Gin, whose Flush hides the error that says that the reader is gone.
 	t.rc = http.NewResponseController(unwrap(t.c.Writer))
-	if err := g.liftDeadlines(t.c); err != nil {
+	if err := liftDeadlines(t.c); err != nil {
 		return err
 	}
+	defer restoreDeadline(t.c)
 	t.watch = g.reader.Watch(t.sel.run)
 	defer t.watch.Close()
 	err := t.run(t.c.Request.Context())
@@ -81,8 +82,19 @@ func (t *tail) run(ctx context.Context) error {
 		}
 		return nil
 	}
+	var prelude []byte
+	if t.join != nil {
+		if prelude, err = t.prelude(ctx); err != nil {
+			return err
+		}
+	}
 	if err := t.open(); err != nil {
 		return err
+	}
+	if len(prelude) > 0 {
+		if err := t.write(prelude); err != nil {
+			return err
+		}
 	}
 	for {
 		changed := t.watch.C()
