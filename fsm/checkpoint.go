@@ -42,7 +42,7 @@ func (m *Machine) leaveCheckpoint(s *snapshotRead, kind projection.Kind, at even
 			return nil // a restore came in between
 		}
 		m.metrics.checkpoints.Inc()
-		return st.writeCheckpoint(sid, kind, at, compress(state))
+		return st.writeCheckpoint(sid, kind, at, st.packer.compress(state))
 	})
 }
 
@@ -114,7 +114,7 @@ func (st *store) readCheckpoint(s streamID, kind projection.Kind, limit event.Of
 			parts = int(binary.BigEndian.Uint16(value))
 			packed = append(packed, value[2:]...)
 		}
-		state, err = decompress(packed)
+		state, err = st.packer.decompress(packed)
 		return err
 	})
 	return state, at, err

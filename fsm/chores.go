@@ -201,7 +201,7 @@ func (m *merger) flush() error {
 	if m.count == 0 {
 		return nil
 	}
-	packed := compress(m.buf)
+	packed := m.st.packer.compress(m.buf)
 	value := segmentHeader(segmentCompressed, m.count, m.before, m.chain, len(packed))
 	value = append(value, packed...)
 	err := m.st.put(offsetKey(keyMerged, m.sid, m.first), value)

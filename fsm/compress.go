@@ -1,7 +1,7 @@
 package fsm
 
 import (
-	"sync"
+	"fmt"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -9,22 +9,29 @@ import (
 // maxDecompressed bounds what a stored value may expand to; nothing larger is ever written.
 const maxDecompressed = 64 << 20
 
-var zstdEncoder = sync.OnceValue(func() *zstd.Encoder {
-	e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
+// packer compresses and decompresses stored values. Each store has its own: zstd's pools are
+// channels, which a store in a test's bubble must not share with another's.
+type packer struct {
+	enc *zstd.Encoder
+	dec *zstd.Decoder
+}
+
+func newPacker() (*packer, error) {
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
 	if err != nil {
-		panic(err) // only for bad options
+		return nil, fmt.Errorf("fsm: zstd: %w", err)
 	}
-	return e
-})
-
-var zstdDecoder = sync.OnceValue(func() *zstd.Decoder {
-	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(2), zstd.WithDecoderMaxMemory(maxDecompressed))
+	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(2), zstd.WithDecoderMaxMemory(maxDecompressed))
 	if err != nil {
-		panic(err) // only for bad options
+		return nil, fmt.Errorf("fsm: zstd: %w", err)
 	}
-	return d
-})
+	return &packer{enc, dec}, nil
+}
 
-func compress(b []byte) []byte { return zstdEncoder().EncodeAll(b, nil) }
+func (p *packer) compress(b []byte) []byte            { return p.enc.EncodeAll(b, nil) }
+func (p *packer) decompress(b []byte) ([]byte, error) { return p.dec.DecodeAll(b, nil) }
 
-func decompress(b []byte) ([]byte, error) { return zstdDecoder().DecodeAll(b, nil) }
+func (p *packer) close() {
+	p.dec.Close()
+	_ = p.enc.Close() // it has no writer to fail
+}

@@ -150,7 +150,7 @@ func (st *store) eachSegment(s streamID, from, to event.Offset, f func(segment) 
 			if err != nil {
 				return fmt.Errorf("read segment: %w", err)
 			}
-			seg, err := decodeSegment(it.Item().Key(), sealed)
+			seg, err := decodeSegment(it.Item().Key(), sealed, st.packer)
 			if err != nil {
 				return err
 			}

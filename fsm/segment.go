@@ -137,7 +137,7 @@ func (s *segment) end() event.Offset { return s.first + event.Offset(s.count) }
 
 // decodeSegment checks a stored segment's checksum and decodes it; records alias sealed unless
 // they were compressed.
-func decodeSegment(key, sealed []byte) (segment, error) {
+func decodeSegment(key, sealed []byte, p *packer) (segment, error) {
 	value, err := unseal(key, sealed)
 	if err != nil {
 		return segment{}, err
@@ -152,7 +152,7 @@ func decodeSegment(key, sealed []byte) (segment, error) {
 	switch version {
 	case segmentPlain:
 	case segmentCompressed:
-		if s.records, err = decompress(d.b); err != nil {
+		if s.records, err = p.decompress(d.b); err != nil {
 			return segment{}, fmt.Errorf("%w: segment under %q: %v", ErrDamaged, key, err)
 		}
 	default:

@@ -19,8 +19,9 @@ const memTableBytes = 64 << 20
 
 // store is one Badger directory. A restore builds another one beside it.
 type store struct {
-	db  *badger.DB
-	dir string // empty in memory
+	db     *badger.DB
+	dir    string // empty in memory
+	packer *packer
 
 	readers sync.WaitGroup // views that outlive the machine's lock
 }
@@ -124,12 +125,17 @@ func openBadger(opt badger.Options, dir string, log *slog.Logger) (*store, error
 		return nil, fmt.Errorf("fsm: Badger takes %d bytes and %d keys in a transaction; a flush may need %d and %d",
 			db.MaxBatchSize(), db.MaxBatchCount(), worstBytes, worstKeys)
 	}
-	return &store{db: db, dir: dir}, nil
+	p, err := newPacker()
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return &store{db: db, dir: dir, packer: p}, nil
 }
 
 // close waits for the views that still read and closes the database.
 func (s *store) close() error {
 	s.readers.Wait()
+	s.packer.close()
 	if err := s.db.Close(); err != nil {
 		return fmt.Errorf("fsm: close: %w", err)
 	}
