@@ -5,7 +5,7 @@ package projection
 // large state that nobody patches costs a copy.
 type document struct {
 	root *node
-	size int // of the serialised value, in bytes, within a few
+	size int           // of the serialised value, in bytes, within a few
 	undo []func()      // of the patch being applied
 	cut  []*objectNode // that it removed members from
 }

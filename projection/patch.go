@@ -10,7 +10,10 @@ import (
 // JSON Patch (RFC 6902) as the published client applies it: npm fast-json-patch 3.1.1,
 // applyPatch(document, patch, validate = true), behind an enforcement that drops operations of
 // an unknown kind. Where that library departs from the RFC, so does this: an index may have
-// leading zeros when adding or testing, and moving or copying to an index past the end appends.
+// leading zeros when adding or testing, moving or copying to an index past the end appends, and
+// adding a member to a document that is a scalar does nothing, successfully. One departure is
+// not followed: moving or copying a missing value to the root makes the client's document
+// undefined, which is no JSON; here the patch does not apply.
 
 // patchOp is one operation, taken apart.
 type patchOp struct {
@@ -140,6 +143,9 @@ func (d *document) one(op patchOp) bool {
 	}
 	switch op.op {
 	case "add":
+		if len(op.path) == 1 && d.root.obj == nil && !d.root.isArray && !isContainer(d.root.raw) {
+			return !isNull(d.root.raw)
+		}
 		if d.find(op.path[:len(op.path)-1], true) == nil {
 			return false
 		}
@@ -180,7 +186,7 @@ func (d *document) atRoot(op patchOp) bool {
 	case "remove":
 		d.setRoot(leaf([]byte("null")))
 	case "move", "copy":
-		n := d.find(op.from, true)
+		n := d.find(op.from, false)
 		if n == nil {
 			return false
 		}

@@ -65,6 +65,10 @@ func TestPatch(t *testing.T) {
 		{`{"a":{}}`, `[{"op":"move","from":"","path":"/a/b"}]`, fails},
 		{`{"a":{}}`, `[{"op":"copy","from":"","path":"/a/b"}]`, `{"a":{"b":{"a":{}}}}`},
 		{`{"a":{}}`, `[{"op":"remove","path":""}]`, `null`},
+		{`{"x":[1,2]}`, `[{"op":"copy","from":"/x/01","path":""}]`, `2`},
+		{`{"x":[1,2]}`, `[{"op":"copy","from":"/y","path":""}]`, fails},
+		{`5`, `[{"op":"add","path":"/a","value":1}]`, `5`},
+		{`null`, `[{"op":"add","path":"/a","value":1}]`, fails},
 		{`{}`, `[{"op":"add","path":"/__proto__","value":1}]`, fails},
 		{`5`, `[{"op":"add","path":"/a/b","value":1}]`, fails},
 		// Malformed.
@@ -201,6 +205,9 @@ func modelPatch(doc any, patch []modelOp) (any, bool) {
 		ok := true
 		switch op.Op {
 		case "add":
+			if scalar(doc) && strings.Count(op.Path, "/") == 1 {
+				break
+			}
 			doc, ok = modelAdd(doc, op.Path, op.Value, false)
 		case "replace":
 			if _, ok = modelGet(doc, op.Path); ok {
@@ -237,6 +244,14 @@ func modelPatch(doc any, patch []modelOp) (any, bool) {
 		}
 	}
 	return doc, true
+}
+
+func scalar(v any) bool {
+	switch v.(type) {
+	case nil, map[string]any, []any:
+		return false
+	}
+	return true
 }
 
 func modelGet(doc any, path string) (any, bool) {

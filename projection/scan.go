@@ -193,3 +193,5 @@ func isObject(raw []byte) bool { return len(raw) > 0 && raw[0] == '{' }
 func isArray(raw []byte) bool  { return len(raw) > 0 && raw[0] == '[' }
 func isString(raw []byte) bool { return len(raw) > 1 && raw[0] == '"' }
 func isNull(raw []byte) bool   { return string(raw) == "null" }
+
+func isContainer(raw []byte) bool { return isObject(raw) || isArray(raw) }

@@ -26,7 +26,9 @@ export function generate(seed, length) {
   const patch = () => Array.from({ length: pick(1, 1, 2, 3) }, () => pick(
     () => ({ op: "add", path: pointer(), value: value() }), () => ({ op: "add", path: pointer(), value: value() }),
     () => ({ op: "replace", path: pointer(), value: value() }), () => ({ op: "remove", path: pointer() }),
-    () => ({ op: "copy", from: pointer(), path: pointer() }), () => ({ op: "move", from: pointer(), path: pointer() }),
+    // Not to the root, which from nowhere makes the client's document undefined, nor the root into
+    // itself, which makes it a circle: neither is JSON.
+    () => ({ op: "copy", from: pointer(), path: pointer() || "/x" }), () => ({ op: "move", from: pointer() || "/a", path: pointer() || "/x" }),
     () => ({ op: "test", path: pointer(), value: value() }), () => ({ op: "wish", path: pointer() }))());
   const call = () => ({ id: cid(), type: "function", function: { name: pick("f", "g"), arguments: pick("", "{}") }, ...meta() });
   const message = () => pick(
