@@ -3,6 +3,7 @@ package fsm
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/runlog/runlog/event"
@@ -269,6 +270,24 @@ func TestEndedAndDeletedInOneCut(t *testing.T) {
 	defer m.close(t)
 	if got := m.sums(t); got != want || m.openRuns.count != 0 {
 		t.Fatalf("got %x, want %x; %d open", got, want, m.openRuns.count)
+	}
+}
+
+// TestHeadStaysSmall: the longest ids and the most open spans still make a small head.
+func TestHeadStaysSmall(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", event.MaxIDBytes)
+	r := run{head: head{id: event.RunID(long), thread: event.ThreadID(long), parent: event.RunID(long), holder: event.HolderID(long),
+		status: event.StatusRunning, lease: event.LeaseStateHeld, tail: event.MaxOffset, chain: 1 << 63, updatedAt: 1 << 50}}
+	for i := range event.MaxOpenSpans {
+		r.open = append(r.open, event.Span{Seq: uint64(1_000_000 + 100*i)})
+	}
+	b := r.encodeHead()
+	if len(b) > 4<<10 {
+		t.Fatalf("%d bytes", len(b))
+	}
+	if got, err := decodeHead(b); err != nil || got.id != r.id || len(got.openSeqs) != len(r.open) {
+		t.Fatalf("%+v, %v", got, err)
 	}
 }
 

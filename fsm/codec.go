@@ -42,7 +42,6 @@ func (e *enc) iv(v int64)     { e.b = binary.AppendVarint(e.b, v) }
 func (e *enc) u64(v uint64)   { e.b = binary.BigEndian.AppendUint64(e.b, v) }
 func (e *enc) raw(v []byte)   { e.b = append(e.b, v...) }
 func (e *enc) str(v string)   { e.uv(uint64(len(v))); e.b = append(e.b, v...) }
-func (e *enc) bytes(v []byte) { e.uv(uint64(len(v))); e.b = append(e.b, v...) }
 func (e *enc) flag(v bool)    { e.u8(map[bool]byte{true: 1}[v]) }
 func (e *enc) optIv(v *int64) { e.flag(v != nil); e.iv(deref(v)) }
 func deref[T any](p *T) (v T) {

@@ -7,10 +7,8 @@ import (
 	"github.com/runlog/runlog/event"
 )
 
-// maxHeadBytes bounds an encoded head: ids of at most 256 bytes and numbers.
-const maxHeadBytes = 4 << 10
-
-// head is what Apply keeps per run; everything that grows with the run has keys of its own.
+// head is what Apply keeps per run. It stays below 4 KiB: everything that grows with the run has
+// keys of its own.
 type head struct {
 	id       event.RunID
 	thread   event.ThreadID

@@ -73,18 +73,17 @@ type Machine struct {
 
 	// mu guards what follows. Apply holds it while it applies one entry, the flusher while it cuts
 	// and while it drops a frozen overlay, readers (shared) while they pick references.
-	mu         sync.RWMutex
-	changed    sync.Cond // on mu: the frozen overlay went, or the machine stops
-	store      *store
-	generation uint64 // raised by Restore; what was read from an earlier one is stale
-	active     *overlay
-	frozen     *overlay // nil when everything but active is flushed
-	flushed    uint64   // applied index that Badger holds
-	names      nameSet
-	openRuns   openRuns
-	cache      *cache
-	recent     recentChunks
-	stopped    error // why the machine takes no more entries
+	mu       sync.RWMutex
+	changed  sync.Cond // on mu: the frozen overlay went, or the machine stops
+	store    *store
+	active   *overlay
+	frozen   *overlay // nil when everything but active is flushed
+	flushed  uint64   // applied index that Badger holds
+	names    nameSet
+	openRuns openRuns
+	cache    *cache
+	recent   recentChunks
+	stopped  error // why the machine takes no more entries
 
 	opened  uint64 // applied index found at open
 	applied waitIndex

@@ -56,7 +56,7 @@ func free(folder string) bool {
 func TestImports(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..")
-	packages := map[string]bool{}
+	files := map[string]int{} // shipped Go files by folder
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -72,19 +72,21 @@ func TestImports(t *testing.T) {
 			return err
 		}
 		folder = filepath.ToSlash(folder)
-		packages[folder] = true
+		if !strings.HasSuffix(path, "_test.go") {
+			files[folder]++
+		}
 		return checkFile(t, folder, path)
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, must := range []string{"event", "projection", "fsm", "raftlog", "gateway", "client", "cmd/runlog"} {
-		if !packages[must] {
+		if files[must] == 0 {
 			t.Errorf("no package in %s", must)
 		}
 	}
-	for folder := range packages {
-		if _, err := os.Stat(filepath.Join(root, folder, "doc.go")); err != nil {
+	for folder, n := range files { // a package of one file documents itself there
+		if _, err := os.Stat(filepath.Join(root, folder, "doc.go")); err != nil && n > 1 {
 			t.Errorf("%s has no doc.go", folder)
 		}
 	}
