@@ -122,27 +122,19 @@ type Appended struct {
 // MaxMetadataBytes bounds a run's metadata.
 const MaxMetadataBytes = 64 << 10
 
-// What applying a command may write beside its own bytes: a head, and a producer's record.
-const (
-	costHead     = 1 << 10
-	costProducer = 1 << 10
-)
-
 // MaxEntryCost bounds the sum of [Cost] over one entry's commands, so that what one entry changes
 // always fits the state machine's transaction, whatever the commands are.
-const MaxEntryCost = 3 << 20
+const MaxEntryCost = 5 << 20
 
-// Cost is an upper bound, in bytes, of what applying c may write to the state, given the length
-// of its encoding.
-func Cost(c Command, encoded int) int {
-	switch c := c.(type) {
-	case *Append:
-		if c.Producer != nil {
-			return 2*encoded + costHead + costProducer
-		}
-		return 2*encoded + costHead
-	case PatchRun:
-		return encoded + costHead + MaxMetadataBytes
+// costFixed is what applying any command may write beside what it carries: a head and a producer's record.
+const costFixed = 1280
+
+// Cost is an upper bound, in bytes, of what applying a command may write to the state. encoded is
+// what [AppendCommand] made of it.
+func Cost(encoded []byte) int {
+	cost := 2*len(encoded) + costFixed
+	if len(encoded) > 0 && Kind(encoded[0]) == KindPatchRun {
+		cost += MaxMetadataBytes
 	}
-	return 2*encoded + costHead
+	return cost
 }

@@ -20,6 +20,7 @@ type group struct {
 	// command is never forwarded again; two nodes that take each other for the leader would play ball with it.
 	foreign []bool
 	bytes   int
+	cost    int  // sum of event.Cost
 	taken   bool // no longer in the queue
 	// done is closed when outcomes holds one outcome per command; outcomes is not read before.
 	done     chan struct{}
@@ -77,14 +78,16 @@ func (q *queue) addOne(c []byte, foreign bool) ticket {
 	if n := len(q.groups); n > 0 {
 		g = q.groups[n-1]
 	}
+	cost := event.Cost(c)
 	if g == nil || len(g.commands) >= event.MaxEntryCommands ||
-		(len(g.commands) > 0 && g.bytes+len(c) > event.MaxEntryBytes) {
+		(len(g.commands) > 0 && (g.bytes+len(c) > event.MaxEntryBytes || g.cost+cost > event.MaxEntryCost)) {
 		g = &group{done: make(chan struct{})}
 		q.groups = append(q.groups, g)
 	}
 	g.commands = append(g.commands, c)
 	g.foreign = append(g.foreign, foreign)
 	g.bytes += len(c)
+	g.cost += cost
 	return ticket{g, len(g.commands) - 1}
 }
 
