@@ -76,7 +76,8 @@ runlog() {
     kill -0 "$cluster" 2>/dev/null || { cat "$work/dev.log" >&2; exit 1; }
     sleep 0.1
   done
-  "$work/runlog" bench append --server http://127.0.0.1:24437 --writers "$1" --duration "$duration" | record runlog "$1"
+  "$work/runlog" bench append --server http://127.0.0.1:24437 --writers "$1" --duration "$duration" >"$work/point" || { echo "compare: a point of runlog failed" >&2; exit 1; }
+  record runlog "$1" <"$work/point"
   stop
   rm -rf "$work/data"
 }

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/runlog/runlog/client"
+	"github.com/runlog/runlog/event"
 )
 
 // benchCmd groups the measurements. They write runs of their own, named bench-…, to the cluster.
@@ -62,6 +64,16 @@ func benchStart(run string) []byte {
 	return fmt.Appendf(nil, `[{"type":"RUN_STARTED","threadId":"bench","runId":%q},{"type":"TEXT_MESSAGE_START","messageId":"m","role":"assistant"}]`, run)
 }
 
+// beginRun makes a run that a benchmark can append to. It takes its time, and is not measured.
+func beginRun(ctx context.Context, cl *client.Client, run string) error {
+	start, err := event.ParseBody(benchStart(run))
+	if err != nil {
+		return err
+	}
+	_, err = cl.Append(ctx, event.Batch{Run: event.RunID(run), Producer: &event.Producer{ID: "bench-start"}, Events: start})
+	return err
+}
+
 // benchDelta is an event of size bytes, or of the fewest that one can have.
 func benchDelta(size int) []byte {
 	const head, tail = `{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"`, `"}`
@@ -89,6 +101,9 @@ func filler(n int) string {
 	}
 	return string(b)
 }
+
+// benchPatience bounds what a benchmark does before it measures: the machine may be busy.
+const benchPatience = 30 * time.Second
 
 // jsonHeader is the header of a benchmark's requests.
 const jsonHeader = "Content-Type: application/json\r\n"

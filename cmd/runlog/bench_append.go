@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/runlog/runlog/client"
 	"github.com/runlog/runlog/cmd/runlog/internal/load"
 )
 
@@ -32,7 +33,7 @@ type appendPoint struct {
 
 // Run measures once for each number of writers.
 func (c *benchAppendCmd) Run(ctx context.Context, t *terminal) error {
-	cl, err := c.client()
+	cl, err := c.patient(benchPatience)
 	if err != nil {
 		return err
 	}
@@ -45,7 +46,7 @@ func (c *benchAppendCmd) Run(ctx context.Context, t *terminal) error {
 		targets = append(targets, r.followers...)
 	}
 	for _, n := range c.Writers {
-		result, err := c.measure(ctx, n, targets)
+		result, err := c.measure(ctx, cl, n, targets)
 		if err != nil {
 			return err
 		}
@@ -71,12 +72,12 @@ func (c *benchAppendCmd) print(t *terminal, r load.Result) error {
 	return nil
 }
 
-func (c *benchAppendCmd) measure(ctx context.Context, writers int, targets []string) (load.Result, error) {
+func (c *benchAppendCmd) measure(ctx context.Context, cl *client.Client, writers int, targets []string) (load.Result, error) {
 	prefix := benchPrefix()
 	body := benchBatch(benchDelta(c.Size), c.Batch)
 	ops := make([]load.Op, writers)
 	for i := range ops {
-		w, err := c.newWriter(fmt.Sprintf("%s-%d", prefix, i), targets[i%len(targets)], body)
+		w, err := c.newWriter(ctx, cl, fmt.Sprintf("%s-%d", prefix, i), targets[i%len(targets)], body)
 		if err != nil {
 			return load.Result{}, err
 		}
@@ -100,7 +101,7 @@ type benchRun struct {
 	seq    uint64
 }
 
-func (c *benchAppendCmd) newWriter(prefix, addr string, body []byte) (*writer, error) {
+func (c *benchAppendCmd) newWriter(ctx context.Context, cl *client.Client, prefix, addr string, body []byte) (*writer, error) {
 	conn, err := load.Dial(addr)
 	if err != nil {
 		return nil, err
@@ -109,9 +110,9 @@ func (c *benchAppendCmd) newWriter(prefix, addr string, body []byte) (*writer, e
 	for i := range max(c.Runs, 1) {
 		run := fmt.Sprintf("%s-%d", prefix, i)
 		path := eventsPath(run)
-		if err := conn.Do(load.Request("POST", addr, path, jsonHeader, benchStart(run))); err != nil {
+		if err := beginRun(ctx, cl, run); err != nil {
 			conn.Close()
-			return nil, fmt.Errorf("begin run %s: %w", run, err)
+			return nil, err
 		}
 		r := &benchRun{plain: load.Request("POST", addr, path, jsonHeader, body)}
 		if c.Idempotent {

@@ -32,7 +32,7 @@ type tailPoint struct {
 
 // Run measures and prints one line.
 func (c *benchTailCmd) Run(ctx context.Context, t *terminal) error {
-	cl, err := c.client()
+	cl, err := c.patient(benchPatience)
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (c *benchTailCmd) Run(ctx context.Context, t *terminal) error {
 	if len(r.followers) == 0 {
 		return errors.New("the cluster has no follower to read from")
 	}
-	p, err := c.measure(ctx, r)
+	p, err := c.measure(ctx, cl, r)
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (c *benchTailCmd) Run(ctx context.Context, t *terminal) error {
 	return nil
 }
 
-func (c *benchTailCmd) measure(ctx context.Context, r roles) (tailPoint, error) {
+func (c *benchTailCmd) measure(ctx context.Context, cl *client.Client, r roles) (tailPoint, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	run := benchPrefix()
@@ -64,7 +64,7 @@ func (c *benchTailCmd) measure(ctx context.Context, r roles) (tailPoint, error) 
 		return tailPoint{}, err
 	}
 	defer conn.Close()
-	if err := conn.Do(load.Request("POST", r.leader, eventsPath(run), jsonHeader, benchStart(run))); err != nil {
+	if err := beginRun(ctx, cl, run); err != nil {
 		return tailPoint{}, err
 	}
 	arrivals, err := follow(ctx, r.followers[0], event.RunID(run))
