@@ -168,4 +168,3 @@ func checkHistory(t *testing.T, c *cluster, run event.RunID, h history) {
 	}
 	t.Logf("%s: %d acknowledged, %d unknown, %d not written", run, len(h.acked), len(h.unknown), len(h.refused))
 }
-

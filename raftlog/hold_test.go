@@ -127,6 +127,7 @@ func TestRefusalOfARepeatIsOursOnlyIfTheEventsAre(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		c.settle() // node 0 may be a follower that has yet to apply them
 		settle := func(a *event.Append) (event.Result, error) {
 			h := hold{n: n, cmd: a, doubt: true}
 			return h.settle(t.Context(), event.Result{Index: n.state.Applied(), Refusal: &event.OffsetConflict{Expected: *a.Expect, Tail: 2}})
