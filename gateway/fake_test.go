@@ -402,7 +402,7 @@ func (n *fakeNode) Runs(_ context.Context, q event.RunQuery) ([]event.Run, strin
 	if q.Cursor != "" {
 		var err error
 		if from, err = strconv.Atoi(q.Cursor); err != nil || from > len(all) {
-			return nil, "", ErrCursor
+			return nil, "", event.ErrBadCursor
 		}
 	}
 	all = all[from:]

@@ -30,7 +30,7 @@ type Reader interface {
 	// RunAt is the run as it was when it had the events before at.
 	RunAt(ctx context.Context, id event.RunID, at event.Offset) (event.Run, error)
 	// Runs returns a page of the runs that q selects, and the cursor of the next page or "". The
-	// error is ErrCursor when q.Cursor is none that it returned.
+	// error is event.ErrBadCursor when q.Cursor is none that it returned.
 	Runs(ctx context.Context, q event.RunQuery) (runs []event.Run, next string, err error)
 	// Records reads from offset from on, at most maxRecords and, unless the first record alone is
 	// larger, at most maxBytes of raw JSON. At the tail the page is empty.

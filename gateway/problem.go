@@ -82,9 +82,6 @@ func (e *inputError) Error() string {
 	return e.In + " " + e.Name + " " + e.Reason
 }
 
-// ErrCursor is what a [Reader] returns for a listing's cursor that it cannot read.
-var ErrCursor error = &inputError{"query", "cursor", "is not one that a listing returned"}
-
 // Conditions of this package that have an entry in the table.
 var (
 	errNoRoute     = errors.New("no such route")
@@ -110,6 +107,9 @@ func problemOf(err error) problem {
 	case errors.As(err, &refusal):
 		return problem{refusal.Code(), refusal.Error(), refusal}
 	case errors.As(err, &input):
+		return problem{codeBadRequest, input.Error(), input}
+	case errors.Is(err, event.ErrBadCursor):
+		input = &inputError{"query", "cursor", "is not one that a listing returned"}
 		return problem{codeBadRequest, input.Error(), input}
 	case errors.As(err, &tooLong):
 		e := &event.TooLarge{What: "bytes in the body", Limit: int(tooLong.Limit)}
