@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -263,6 +264,25 @@ func TestFlags(t *testing.T) {
 func kebab(s string) string {
 	words := regexp.MustCompile(`[A-Z]+(?:[a-z0-9]+|$)`).FindAllString(s, -1)
 	return strings.ToLower(strings.Join(words, "-"))
+}
+
+// TestLimits holds the table of limits to the constants.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	text := page(t, "reference/storage.md")
+	for row, value := range map[string]string{
+		"an event's JSON | ":                        fmt.Sprintf("%d MiB, nesting at most %d deep", event.MaxEventBytes>>20, event.MaxDepth),
+		"an append's body | ":                       fmt.Sprintf("%d MiB, 1,000 events", event.MaxBatchBytes>>20),
+		"metadata of a run | ":                      fmt.Sprintf("%d KiB", event.MaxMetadataBytes>>10),
+		"what one entry may change in the state | ": fmt.Sprintf("%d MiB", event.MaxEntryCost>>20),
+	} {
+		if !strings.Contains(text, "| "+row+value) {
+			t.Errorf("reference/storage.md does not say %q", row+value)
+		}
+	}
+	if event.MaxBatchEvents != 1000 || event.MaxEntryCommands != 4096 || event.MaxOpenSpans != 1024 || event.MaxIDBytes != 256 {
+		t.Error("a limit changed that reference/storage.md, reference/http.md and reference/events.md name")
+	}
 }
 
 // TestMetrics holds the page on metrics to the names that the packages declare.
