@@ -27,24 +27,34 @@ type roles struct {
 	followers []string
 }
 
+// findRoles asks who leads, and waits through an election.
 func findRoles(ctx context.Context, cl *client.Client) (roles, error) {
-	cluster, err := cl.Cluster(ctx)
-	if err != nil {
-		return roles{}, err
-	}
-	var r roles
-	for _, n := range cluster.Nodes {
-		addr := hostPort(n.HTTP)
-		if n.ID == cluster.Leader {
-			r.leader = addr
-		} else {
-			r.followers = append(r.followers, addr)
+	ctx, cancel := context.WithTimeoutCause(ctx, benchPatience, errors.New("the cluster has no leader"))
+	defer cancel()
+	for {
+		cluster, err := cl.Cluster(ctx)
+		if err != nil {
+			return roles{}, err
+		}
+		if r := rolesOf(cluster); r.leader != "" {
+			return r, nil
+		}
+		if pause(ctx, 100*time.Millisecond); ctx.Err() != nil {
+			return roles{}, context.Cause(ctx)
 		}
 	}
-	if r.leader == "" {
-		return roles{}, errors.New("the cluster has no leader")
+}
+
+func rolesOf(cluster client.Cluster) roles {
+	var r roles
+	for _, n := range cluster.Nodes {
+		if n.ID == cluster.Leader {
+			r.leader = hostPort(n.HTTP)
+		} else {
+			r.followers = append(r.followers, hostPort(n.HTTP))
+		}
 	}
-	return r, nil
+	return r
 }
 
 // hostPort takes the address out of a URL, or leaves an address as it is.
