@@ -12,7 +12,9 @@ import (
 	"github.com/hashicorp/raft"
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 	wal "github.com/hashicorp/raft-wal"
+	walfs "github.com/hashicorp/raft-wal/fs"
 	"github.com/hashicorp/raft-wal/metadb"
+	"github.com/hashicorp/raft-wal/segment"
 	"go.etcd.io/bbolt"
 )
 
@@ -60,7 +62,8 @@ func openLog(dir, kind string, logger hclog.Logger) (closableLog, error) {
 	}
 	// The WAL does not close its meta store, which would keep the directory locked.
 	meta := &metadb.BoltMetaDB{}
-	w, err := wal.Open(path, wal.WithLogger(logger.Named("wal")), wal.WithMetaStore(meta))
+	w, err := wal.Open(path, wal.WithLogger(logger.Named("wal")), wal.WithMetaStore(meta),
+		wal.WithSegmentFiler(segment.NewFiler(path, segmentFS{walfs.New()})))
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open log %s: %w", path, err), meta.Close())
 	}
