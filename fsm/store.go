@@ -1,11 +1,13 @@
 package fsm
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/dgraph-io/badger/v4"
@@ -145,7 +147,13 @@ func (s *store) close() error {
 // badgerLog passes Badger's warnings and errors on; its chatter is for debugging only.
 type badgerLog struct{ log *slog.Logger }
 
-func (l badgerLog) Errorf(f string, a ...any)   { l.log.Error("badger: " + fmt.Sprintf(f, a...)) }
-func (l badgerLog) Warningf(f string, a ...any) { l.log.Warn("badger: " + fmt.Sprintf(f, a...)) }
-func (l badgerLog) Infof(f string, a ...any)    { l.log.Debug("badger: " + fmt.Sprintf(f, a...)) }
-func (l badgerLog) Debugf(f string, a ...any)   { l.log.Debug("badger: " + fmt.Sprintf(f, a...)) }
+func (l badgerLog) Errorf(f string, a ...any) { l.log.Error("badger: " + fmt.Sprintf(f, a...)) }
+func (l badgerLog) Warningf(f string, a ...any) {
+	level := slog.LevelWarn
+	if strings.HasPrefix(f, "Block cache might be too small") {
+		level = slog.LevelDebug // recent records are in memory; the cache is meant for the odd old read
+	}
+	l.log.Log(context.Background(), level, "badger: "+fmt.Sprintf(f, a...))
+}
+func (l badgerLog) Infof(f string, a ...any)  { l.log.Debug("badger: " + fmt.Sprintf(f, a...)) }
+func (l badgerLog) Debugf(f string, a ...any) { l.log.Debug("badger: " + fmt.Sprintf(f, a...)) }
