@@ -150,8 +150,8 @@ type badgerLog struct{ log *slog.Logger }
 func (l badgerLog) Errorf(f string, a ...any) { l.log.Error("badger: " + fmt.Sprintf(f, a...)) }
 func (l badgerLog) Warningf(f string, a ...any) {
 	level := slog.LevelWarn
-	if strings.HasPrefix(f, "Block cache might be too small") {
-		level = slog.LevelDebug // recent records are in memory; the cache is meant for the odd old read
+	if strings.Contains(f, "might be too small") || strings.HasPrefix(f, "Cache life expectancy") {
+		level = slog.LevelDebug // of the block cache: recent records are in memory; the cache is meant for the odd old read
 	}
 	l.log.Log(context.Background(), level, "badger: "+fmt.Sprintf(f, a...))
 }
