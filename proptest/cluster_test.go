@@ -15,7 +15,7 @@ import (
 	"github.com/runlog/runlog/raftlog"
 )
 
-var schedules = flag.Int("schedules", 12, "how many fault schedules each cluster law goes through")
+var schedules = flag.Int("schedules", 8, "how many fault schedules each cluster law goes through")
 
 // TestClusterKeepsItsPromises: three whole nodes on disk, in virtual time, while nodes are cut off,
 // die and come back. Promise 5: what was acknowledged is there once, what was not is there at
