@@ -1,0 +1,105 @@
+package gateway
+
+import (
+	"fmt"
+	"net"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// large fills a run with size MiB of events.
+func (h *harness) large(id string, mib int) {
+	h.t.Helper()
+	h.run(id)
+	pad := strings.Repeat("x", 1<<15)
+	batch := strings.Repeat(fmt.Sprintf(`{"type":"CUSTOM","name":"n","value":%q}`+"\n", pad), 31)
+	for range mib {
+		h.append(id, batch)
+	}
+}
+
+// stuck opens a tail that is never read, through as small a window as the system allows.
+func (h *harness) stuck(path string) net.Conn {
+	h.t.Helper()
+	conn, err := net.Dial("tcp", h.srv.Listener.Addr().String())
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Cleanup(func() { conn.Close() })
+	if err := conn.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
+		h.t.Fatal(err)
+	}
+	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n", path)
+	return conn
+}
+
+// A reader that does not read is cut off; its cursor lets it resume.
+func TestSlowReaderIsCutOff(t *testing.T) {
+	t.Parallel()
+	h := start(t, func(c *Config) { c.FlushTimeout = 50 * time.Millisecond })
+	h.large("r", 24)
+	h.stuck("/v1/runs/r/events")
+	h.awaitWatchers("r", 1)
+	h.awaitWatchers("r", 0)
+	if m := h.get("/metrics"); !strings.Contains(string(m.body), "\nrunlog_gateway_slow_tails_total 1\n") {
+		t.Error("the reader was not counted as slow")
+	}
+}
+
+// Two hundred readers, half of them stuck, hold a bounded amount of memory, and the stuck ones do
+// not hold up the others.
+func TestManyReaders(t *testing.T) {
+	h := start(t)
+	h.large("r", 12)
+	h.append("r", finished())
+	tail := h.get("/v1/runs/r").json(t, "tail")
+	for range 100 {
+		h.stuck("/v1/runs/r/events")
+	}
+	h.awaitWatchers("r", 100)
+	var before, during runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	var fast sync.WaitGroup
+	for range 100 {
+		fast.Go(func() {
+			s := h.sse("/v1/runs/r/events?limit=200")
+			for i := range 200 {
+				if f := s.event(); f.id != strconv.Itoa(i) {
+					t.Errorf("id %s, want %d", f.id, i)
+					return
+				}
+			}
+			s.end()
+		})
+	}
+	fast.Wait()
+	runtime.GC()
+	runtime.ReadMemStats(&during)
+	if h.node.largest > chunkBytes+1<<16 {
+		t.Errorf("a tail read %d bytes at once", h.node.largest)
+	}
+	// A buffer of at most 2 chunks for each reader, and the test's own.
+	if grown := int64(during.HeapAlloc) - int64(before.HeapAlloc); grown > 200*2*chunkBytes {
+		t.Errorf("the readers hold %d MiB", grown>>20)
+	}
+	s := h.sse("/v1/runs/r/events?from=" + fmt.Sprint(tail.(float64)-1))
+	s.event()
+	s.end()
+}
+
+func TestTooManyTails(t *testing.T) {
+	t.Parallel()
+	h := start(t, func(c *Config) { c.MaxTails = 1 })
+	h.run("r")
+	s := h.sse("/v1/runs/r/events")
+	s.event()
+	h.problem(429, "overloaded", "GET", "/v1/runs/r/events", "", "Accept", "text/event-stream")
+	h.must(200, "GET", "/v1/runs/r/events", "")
+	s.close()
+	h.awaitWatchers("r", 0)
+}
