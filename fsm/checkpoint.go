@@ -33,7 +33,7 @@ func checkpointKey(s streamID, kind projection.Kind, at event.Offset, part int) 
 func (m *Machine) leaveCheckpoint(s *snapshotRead, kind projection.Kind, at event.Offset, fold projection.Fold) {
 	state, err := fold.MarshalBinary()
 	if err != nil {
-		m.cfg.Logger.Warn("no checkpoint", "run", s.run.id, "offset", at, "err", err)
+		m.cfg.Logger.Warn("no checkpoint", "run", s.run.id, "offset", at, "error", err)
 		return
 	}
 	sid, st := s.run.sid, s.store
@@ -66,7 +66,7 @@ func (m *Machine) nearestCheckpoint(s *snapshotRead, kind projection.Kind, to ev
 	for limit := to; ; limit-- {
 		state, at, err := s.store.readCheckpoint(s.run.sid, kind, limit)
 		if err != nil {
-			m.cfg.Logger.Warn("checkpoint passed over", "run", s.run.id, "offset", at, "err", err)
+			m.cfg.Logger.Warn("checkpoint passed over", "run", s.run.id, "offset", at, "error", err)
 		} else if state == nil {
 			return m.newFold(s.run, kind), 0
 		} else {
@@ -74,7 +74,7 @@ func (m *Machine) nearestCheckpoint(s *snapshotRead, kind projection.Kind, to ev
 			if err = fold.UnmarshalBinary(state); err == nil {
 				return fold, at
 			}
-			m.cfg.Logger.Warn("checkpoint passed over", "run", s.run.id, "offset", at, "err", err)
+			m.cfg.Logger.Warn("checkpoint passed over", "run", s.run.id, "offset", at, "error", err)
 		}
 		if at == 0 {
 			return m.newFold(s.run, kind), 0

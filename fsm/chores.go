@@ -48,7 +48,7 @@ func (c *chores) step() {
 	if time.Since(c.lastGC) > vlogGCEvery && !c.m.cfg.InMemory {
 		c.lastGC = time.Now()
 		if err := c.m.store.db.RunValueLogGC(0.5); err != nil && !errors.Is(err, badger.ErrNoRewrite) {
-			c.m.cfg.Logger.Warn("value log is not collected", "err", err)
+			c.m.cfg.Logger.Warn("value log is not collected", "error", err)
 		}
 	}
 	c.idleAt = flushed

@@ -91,7 +91,7 @@ func removeOthers(dir, keep string, log *slog.Logger) {
 	for _, e := range entries {
 		if e.Name() != keep && e.Name() != currentFile {
 			if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
-				log.Warn("cannot remove a leftover", "path", e.Name(), "err", err)
+				log.Warn("cannot remove a leftover", "path", e.Name(), "error", err)
 			}
 		}
 	}

@@ -2,9 +2,7 @@ package gateway
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"time"
 
@@ -55,21 +53,4 @@ func restoreDeadline(c *gin.Context) {
 		return
 	}
 	_ = http.NewResponseController(c.Writer).SetWriteDeadline(time.Time{})
-}
-
-// CheckListen returns an error if addr, host:port, can be reached from another machine and
-// insecure is not set: the API has no access control.
-func CheckListen(addr string, insecure bool) error {
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return fmt.Errorf("listen address %q: %w", addr, err)
-	}
-	if insecure || host == "localhost" {
-		return nil
-	}
-	if ip := net.ParseIP(host); ip != nil && ip.IsLoopback() {
-		return nil
-	}
-	return fmt.Errorf("listen address %q is not on loopback, and there is no access control: "+
-		"whoever reaches it can read and write every run; say --insecure to accept that", addr)
 }

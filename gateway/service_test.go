@@ -136,24 +136,6 @@ func TestCompression(t *testing.T) {
 	h.problem(404, "run_not_found", "GET", "/v1/runs/none", "", "Accept-Encoding", "identity")
 }
 
-func TestCheckListen(t *testing.T) {
-	t.Parallel()
-	for addr, ok := range map[string]bool{
-		"127.0.0.1:4437": true, "localhost:4437": true, "[::1]:0": true, "127.9.9.9:1": true,
-		":4437": false, "0.0.0.0:4437": false, "[::]:4437": false, "10.0.0.1:4437": false, "example.com:4437": false, "localhost.evil:1": false,
-	} {
-		if err := CheckListen(addr, false); (err == nil) != ok {
-			t.Errorf("%s: %v", addr, err)
-		}
-		if err := CheckListen(addr, true); err != nil {
-			t.Errorf("%s, insecure: %v", addr, err)
-		}
-	}
-	if CheckListen("nonsense", true) == nil {
-		t.Error("an address without a port was taken")
-	}
-}
-
 func TestConfig(t *testing.T) {
 	t.Parallel()
 	n := newFake()

@@ -36,9 +36,9 @@ func decideStart(d onDisk) (start, error) {
 	known := max(d.last, d.snapshot, d.restored)
 	switch {
 	case d.applied > known:
-		return startRefuse, fmt.Errorf("the state includes entry %d but the log and snapshot end at %d: the log was lost or is another node's; empty the data directory and join again", d.applied, known)
+		return startRefuse, fmt.Errorf("the state includes entry %d but the log and snapshot end at %d: the log was lost or is another node's; a node that forgot what it acknowledged must not vote again, so do not start it on an emptied directory under this id", d.applied, known)
 	case d.applied < d.snapshot:
-		return startRefuse, fmt.Errorf("the state ends at entry %d but a snapshot says that %d was flushed: the state was lost or damaged; empty the data directory and join again", d.applied, d.snapshot)
+		return startRefuse, fmt.Errorf("the state ends at entry %d but a snapshot says that %d was flushed: the state was lost or damaged; put the directory back from a copy, and do not start the node on an emptied one under this id", d.applied, d.snapshot)
 	case d.last > d.snapshot && d.first > d.snapshot+1:
 		return startRefuse, fmt.Errorf("the log begins at entry %d but the snapshot ends at %d: entries between are missing", d.first, d.snapshot)
 	}

@@ -23,7 +23,7 @@ type appendCmd struct {
 	Create   bool    `help:"Create the run first if there is none; without it only RUN_STARTED as the first event does."`
 	Thread   string  `help:"With --create: the thread that the run belongs to." placeholder:"ID"`
 	Epoch    *uint64 `help:"The epoch to write at, for a run that was ever leased." placeholder:"N"`
-	Producer string  `help:"Producer id: the same input sent again under the same id is written once. Default: a random one." placeholder:"ID"`
+	Producer string  `help:"Producer id: the same input sent again under the same id is written once. Events are then sent in full batches. Default: a random one." placeholder:"ID"`
 	Batch    int     `help:"At most so many events in one request." default:"500"`
 	Output   string  `short:"o" enum:"text,json" default:"text" help:"text: a summary; json: a line per request."`
 }
@@ -75,7 +75,7 @@ func (c *appendCmd) stream(ctx context.Context, cl *client.Client, in io.Reader,
 	var first, tail event.Offset
 	events := uint64(0)
 	for {
-		batch, inputErr := gather(ctx, lines, c.Batch)
+		batch, inputErr := gather(ctx, lines, c.Batch, c.Producer != "")
 		if len(batch) > 0 {
 			p := producer
 			done, err := cl.Append(ctx, event.Batch{Run: c.RunID, Epoch: c.epoch(), Producer: &p, Events: batch})
@@ -161,8 +161,10 @@ func readLine(r *bufio.Reader, n int) line {
 }
 
 // gather waits for one event and takes what else is there, within the limits of a batch. It
-// returns what came before an error together with it.
-func gather(ctx context.Context, lines <-chan line, limit int) ([]event.Event, error) {
+// returns what came before an error together with it. With full set it waits until the batch is
+// full or the input ends: how events are grouped then depends on the input alone, so that the same
+// input sent again under the same producer id makes the same requests.
+func gather(ctx context.Context, lines <-chan line, limit int, full bool) ([]event.Event, error) {
 	var batch []event.Event
 	size := 0
 	for len(batch) < limit && size < event.MaxBatchBytes/2 {
@@ -172,7 +174,7 @@ func gather(ctx context.Context, lines <-chan line, limit int) ([]event.Event, e
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		default:
-			if len(batch) > 0 {
+			if len(batch) > 0 && !full {
 				return batch, nil
 			}
 			select {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -16,7 +17,7 @@ func gatherAll(t *testing.T, input string, limit int) (sizes []int, err error) {
 	ctx := context.Background()
 	lines := readLines(ctx, strings.NewReader(input))
 	for {
-		batch, err := gather(ctx, lines, limit)
+		batch, err := gather(ctx, lines, limit, false)
 		if len(batch) > 0 {
 			sizes = append(sizes, len(batch))
 		}
@@ -79,7 +80,31 @@ func TestGatherCancelled(t *testing.T) {
 	defer w.Close()
 	lines := readLines(ctx, r)
 	cancel()
-	if _, err := gather(ctx, lines, 10); !errors.Is(err, context.Canceled) {
+	if _, err := gather(ctx, lines, 10, false); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
+	}
+}
+
+// TestGatherFull: with a producer id, how events are grouped depends on the input alone.
+func TestGatherFull(t *testing.T) {
+	t.Parallel()
+	pr, pw := io.Pipe()
+	lines := readLines(t.Context(), pr)
+	go func() { // one event at a time, as a slow pipe brings them
+		for range 5 {
+			fmt.Fprintln(pw, `{"type":"RAW","event":1}`)
+		}
+		pw.Close()
+	}()
+	var sizes []int
+	for {
+		batch, err := gather(t.Context(), lines, 2, true)
+		sizes = append(sizes, len(batch))
+		if err != nil {
+			break
+		}
+	}
+	if fmt.Sprint(sizes) != "[2 2 1]" {
+		t.Fatalf("got %v", sizes)
 	}
 }

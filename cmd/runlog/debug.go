@@ -1,16 +1,21 @@
 package main
 
 import (
+	"log/slog"
 	"net/http"
 	"net/http/pprof"
+	"time"
 )
 
-// debugHandler serves pprof, and nothing else.
-func debugHandler() http.Handler {
+// debugServer serves pprof, and nothing else. A profile takes as long as it is asked to.
+func debugServer(log *slog.Logger) *http.Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	return mux
+	return &http.Server{
+		Handler: mux, ReadHeaderTimeout: 10 * time.Second,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
 }

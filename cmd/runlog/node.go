@@ -43,6 +43,9 @@ func openNode(c *serveCmd, members []raftlog.Member, log *slog.Logger) (n *node,
 	}()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if err := raftlog.RegisterRaftMetrics(registry); err != nil {
+		return n, err
+	}
 	state, err := fsm.Open(fsm.Config{
 		Dir:        filepath.Join(c.Data, "state"),
 		Logger:     log.With("node", c.ID),
@@ -80,11 +83,12 @@ func openNode(c *serveCmd, members []raftlog.Member, log *slog.Logger) (n *node,
 	if err != nil {
 		return n, err
 	}
-	if err := n.bind(c.HTTP, n.gateway); err != nil {
+	logger := log.With("node", c.ID)
+	if err := n.bind(c.HTTP, gateway.NewServer(n.gateway, logger)); err != nil {
 		return n, err
 	}
 	if c.DebugAddr != "" {
-		return n, n.bind(c.DebugAddr, debugHandler())
+		return n, n.bind(c.DebugAddr, debugServer(logger))
 	}
 	return n, nil
 }
@@ -97,19 +101,13 @@ func (n *node) fail(err error) {
 	}
 }
 
-func (n *node) bind(addr string, h http.Handler) error {
+func (n *node) bind(addr string, s *http.Server) error {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return err
 	}
 	n.listen = append(n.listen, l)
-	n.servers = append(n.servers, &http.Server{
-		Handler:           h,
-		ReadHeaderTimeout: 10 * time.Second,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    64 << 10,
-		ErrorLog:          slog.NewLogLogger(n.log.With("node", n.id).Handler(), slog.LevelDebug),
-	})
+	n.servers = append(n.servers, s)
 	return nil
 }
 
