@@ -103,6 +103,8 @@ type Result struct {
 	// Run is the run right after the command, for CreateRun and PatchRun. Its Error, Outcome,
 	// Usage and Result are not filled in: they are read from the terminal event.
 	Run *Run
+	// LockEpoch answers an AcquireLock.
+	LockEpoch Epoch
 	// Index is the log index whose application made the result visible.
 	Index uint64
 }
@@ -143,6 +145,10 @@ func Cost(c Command, encoded int) int {
 		return 2*encoded + costHead
 	case PatchRun:
 		return encoded + costHead + MaxMetadataBytes
+	case ExpireRun:
+		return encoded + costHead + int(min(c.MaxBytes, MaxEntryCost))
+	case EnforceCancel:
+		return encoded + costHead + int(min(c.MaxBytes, MaxEntryCost))
 	}
 	return 2*encoded + costHead
 }

@@ -46,6 +46,9 @@ var (
 	ErrTooLarge   error = &TooLarge{}
 )
 
+// ErrStaleVerdict answers a verdict of the lessor that came too late; no client sees it.
+var ErrStaleVerdict error = &StaleVerdict{}
+
 // Reading.
 var ErrOffsetOutOfRange error = &OffsetOutOfRange{}
 
@@ -124,6 +127,9 @@ type LeaseHeld struct {
 // RunActive: the run is open and the operation needs an ended one.
 type RunActive struct{}
 
+// StaleVerdict: the run moved on since the lessor judged it.
+type StaleVerdict struct{}
+
 // TooLarge: what the operation would store is larger than the limit, in bytes or events.
 type TooLarge struct {
 	What  string `json:"what"`
@@ -153,6 +159,7 @@ const (
 	CodeThreadBusy       = "thread_busy"
 	CodeLeaseHeld        = "lease_held"
 	CodeRunActive        = "run_active"
+	CodeStaleVerdict     = "stale_verdict"
 	CodeTooLarge         = "too_large"
 	CodeOffsetOutOfRange = "offset_out_of_range"
 )
@@ -172,6 +179,7 @@ func (*RunExists) Code() string        { return CodeRunExists }
 func (*ThreadBusy) Code() string       { return CodeThreadBusy }
 func (*LeaseHeld) Code() string        { return CodeLeaseHeld }
 func (*RunActive) Code() string        { return CodeRunActive }
+func (*StaleVerdict) Code() string     { return CodeStaleVerdict }
 func (*TooLarge) Code() string         { return CodeTooLarge }
 func (*OffsetOutOfRange) Code() string { return CodeOffsetOutOfRange }
 
@@ -206,8 +214,9 @@ func (*RunExists) Error() string      { return "the run exists in another thread
 func (e *ThreadBusy) Error() string {
 	return fmt.Sprintf("the thread has an open run, %s", e.ActiveRunID)
 }
-func (e *LeaseHeld) Error() string { return fmt.Sprintf("the lease is held by %s", e.Holder) }
-func (*RunActive) Error() string   { return "the run has not ended" }
+func (e *LeaseHeld) Error() string  { return fmt.Sprintf("the lease is held by %s", e.Holder) }
+func (*RunActive) Error() string    { return "the run has not ended" }
+func (*StaleVerdict) Error() string { return "the run moved on since it was judged" }
 func (e *TooLarge) Error() string {
 	return fmt.Sprintf("%s over the limit of %d", e.What, e.Limit)
 }
@@ -236,6 +245,7 @@ func (e *RunExists) Is(t error) bool        { return sameCode(e, t) }
 func (e *ThreadBusy) Is(t error) bool       { return sameCode(e, t) }
 func (e *LeaseHeld) Is(t error) bool        { return sameCode(e, t) }
 func (e *RunActive) Is(t error) bool        { return sameCode(e, t) }
+func (e *StaleVerdict) Is(t error) bool     { return sameCode(e, t) }
 func (e *TooLarge) Is(t error) bool         { return sameCode(e, t) }
 func (e *OffsetOutOfRange) Is(t error) bool { return sameCode(e, t) }
 
@@ -255,6 +265,7 @@ var refusals = map[string]func() Refusal{
 	CodeThreadBusy:       func() Refusal { return new(ThreadBusy) },
 	CodeLeaseHeld:        func() Refusal { return new(LeaseHeld) },
 	CodeRunActive:        func() Refusal { return new(RunActive) },
+	CodeStaleVerdict:     func() Refusal { return new(StaleVerdict) },
 	CodeTooLarge:         func() Refusal { return new(TooLarge) },
 	CodeOffsetOutOfRange: func() Refusal { return new(OffsetOutOfRange) },
 }
