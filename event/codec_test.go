@@ -62,7 +62,7 @@ func genLeaseCommand(t *rapid.T, run RunID) Command {
 	e, n := Epoch(rapid.Uint64().Draw(t, "epoch")), Offset(rapid.Uint64().Draw(t, "tail"))
 	return rapid.SampledFrom([]Command{
 		AcquireLease{Run: run, Holder: "h", LeaseMs: 1500, IfEpoch: &e, Steal: true, Key: HashKey("lease", "k")},
-		AcquireLease{Run: run, Holder: "h"}, ReviveLease{run, e}, ReleaseLease{run, e, nil}, ReleaseLease{run, e, ptr(int64(0))},
+		AcquireLease{Run: run, Holder: "h"}, ReviveLease{run, e, 0}, ReviveLease{run, e, 60_000}, ReleaseLease{run, e, nil}, ReleaseLease{run, e, ptr(int64(0))},
 		LapseLease{run, e, n}, ExpireRun{run, e, n, 7}, CancelRun{run, "reason", 10000}, EnforceCancel{run, e, n, 8},
 		AcquireLock{"l", "h", 2000, IdempotencyKey{3}}, ReleaseLock{"l", e}, LapseLock{"l", e},
 	}).Draw(t, "lease command")
@@ -112,7 +112,7 @@ func TestEntryGolden(t *testing.T) {
 		"delete_run": DeleteRun{Run: "r1"},
 
 		"acquire_lease":  AcquireLease{Run: "r1", Holder: "h", LeaseMs: 1500, IfEpoch: ptr(Epoch(3)), Steal: true, Key: IdempotencyKey{9}},
-		"revive_lease":   ReviveLease{"r1", 3},
+		"revive_lease":   ReviveLease{"r1", 3, 60_000},
 		"release_lease":  ReleaseLease{"r1", 3, ptr(int64(60000))},
 		"lapse_lease":    LapseLease{"r1", 3, 300},
 		"expire_run":     ExpireRun{"r1", 3, 300, 4096},

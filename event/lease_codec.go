@@ -13,7 +13,7 @@ func appendLeaseCommand(dst []byte, c Command) ([]byte, bool) {
 		dst = appendFlag(dst, c.Steal)
 		dst = append(dst, c.Key[:]...)
 	case ReviveLease:
-		dst = appendVerdict(dst, c.Run, c.Epoch)
+		dst = appendVerdict(dst, c.Run, c.Epoch, uint64(c.LeaseMs))
 	case ReleaseLease:
 		dst = appendVerdict(dst, c.Run, c.Epoch)
 		dst = appendOptionalMs(dst, c.TakeoverMs)
@@ -82,7 +82,7 @@ func (w *wire) leaseCommand(kind Kind) Command {
 		copy(c.Key[:], w.take(16))
 		return c
 	case KindReviveLease:
-		return ReviveLease{Run: RunID(w.string()), Epoch: Epoch(w.uvarint())}
+		return ReviveLease{Run: RunID(w.string()), Epoch: Epoch(w.uvarint()), LeaseMs: int64(w.uvarint())}
 	case KindReleaseLease:
 		return ReleaseLease{Run: RunID(w.string()), Epoch: Epoch(w.uvarint()), TakeoverMs: w.optionalMs()}
 	case KindLapseLease:

@@ -31,10 +31,12 @@ type AcquireLease struct {
 	Key IdempotencyKey
 }
 
-// ReviveLease makes a lapsed lease held again: its holder renewed it before anybody acquired.
+// ReviveLease makes a lapsed lease held again: its holder renewed it before anybody acquired. It also
+// writes down a longer term than the lease had, since a new leader goes by the log alone.
 type ReviveLease struct {
-	Run   RunID
-	Epoch Epoch
+	Run     RunID
+	Epoch   Epoch
+	LeaseMs int64 // 0: as it was
 }
 
 // ReleaseLease gives a lease up. TakeoverMs is the window for a successor; nil: the larger of

@@ -109,9 +109,12 @@ func (a *applier) reviveLease(c *event.ReviveLease) (event.Result, error) {
 		return refuse(&event.Fenced{Epoch: c.Epoch, CurrentEpoch: r.epoch}), nil
 	case r.ended():
 		return refuse(&event.RunEnded{TerminalOffset: r.terminal}), nil
-	case r.lease == event.LeaseStateLapsed:
+	case r.lease == event.LeaseStateLapsed || r.lease == event.LeaseStateHeld && c.LeaseMs > 0 && c.LeaseMs != r.leaseMs:
 		r = a.writable(r)
 		r.lease = event.LeaseStateHeld
+		if c.LeaseMs > 0 {
+			r.leaseMs = c.LeaseMs
+		}
 		a.changedLease(r, true)
 	}
 	return event.Result{Run: r.view()}, nil
