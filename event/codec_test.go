@@ -187,7 +187,8 @@ func TestRefusalsRoundTrip(t *testing.T) {
 		&RunNotFound{}, &RunDeleted{}, &EpochRequired{CurrentEpoch: 3}, &Fenced{Epoch: 1, CurrentEpoch: 2}, &RunEnded{TerminalOffset: 9},
 		&OffsetConflict{Expected: 4, Tail: 5}, &ProducerGap{ExpectedSeq: 1, ReceivedSeq: 3}, &ProducerFenced{ProducerEpoch: 1, CurrentProducerEpoch: 2},
 		&ProducerConflict{Seq: 8}, &TooManyProducers{Limit: 1024}, &InvalidEvent{Index: 2, Reason: "because"}, &RunExists{Run: &Run{RunID: "r", ThreadID: "t"}},
-		&ThreadBusy{ActiveRunID: "r"}, &LeaseHeld{Holder: "h", ExpiresInMs: ptr(int64(5))}, &RunActive{}, &StaleVerdict{}, &TooLarge{What: "w", Limit: 1}, &OffsetOutOfRange{Offset: 9, Tail: 3},
+		&ThreadBusy{ActiveRunID: "r"}, &LeaseHeld{Holder: "h", ExpiresInMs: ptr(int64(5))}, &RunActive{}, &StaleVerdict{},
+		&Diverged{Offset: 3, Stored: []byte(`{"a":1}`), Replayed: []byte(`{"a":2}`), Field: "a", Hint: "why"}, &TooLarge{What: "w", Limit: 1}, &OffsetOutOfRange{Offset: 9, Tail: 3},
 	}
 	seen := map[string]bool{}
 	for _, r := range full {
