@@ -34,6 +34,7 @@ var fields = map[string]struct {
 	event.CodeThreadBusy:       {map[string]any{"activeRunId": "r"}, &event.ThreadBusy{ActiveRunID: "r"}, event.ErrThreadBusy},
 	event.CodeLeaseHeld:        {map[string]any{"holder": "h"}, &event.LeaseHeld{Holder: "h"}, event.ErrLeaseHeld},
 	event.CodeRunActive:        {nil, &event.RunActive{}, event.ErrRunActive},
+	event.CodeStaleVerdict:     {nil, &event.StaleVerdict{}, event.ErrStaleVerdict},
 	event.CodeDiverged: {map[string]any{"offset": 3, "stored": json.RawMessage(`{"a":1}`), "replayed": json.RawMessage(`{"a":2}`), "field": "a", "hint": "why"},
 		&event.Diverged{Offset: 3, Stored: []byte(`{"a":1}`), Replayed: []byte(`{"a":2}`), Field: "a", Hint: "why"}, event.ErrDiverged},
 	event.CodeTooLarge:         {map[string]any{"what": "body", "limit": 10}, &event.TooLarge{What: "body", Limit: 10}, event.ErrTooLarge},
