@@ -49,7 +49,7 @@ type Aligner struct {
 	readyBytes int
 	ended      bool // the replay is
 
-	matched, skipped, lacking, appended int
+	taken, matched, skipped, lacking, appended int
 
 	broken mutation // of tests
 }
@@ -95,9 +95,17 @@ func (a *Aligner) Appended() int { return a.appended }
 // Tail is the offset after the last record read: the one to expect when appending.
 func (a *Aligner) Tail() Offset { return a.ahead.next }
 
-// Waiting is how many events are to be appended and were not confirmed, whether they may be
-// appended yet or not.
-func (a *Aligner) Waiting() int { return len(a.ready) }
+// Through is how many replayed events, from the first on, are done with: in the log, or nothing
+// that it needs.
+func (a *Aligner) Through() int {
+	if len(a.ready) > 0 {
+		return a.ready[0].ordinal
+	}
+	return a.taken
+}
+
+// Taken is how many replayed events were taken without an error.
+func (a *Aligner) Taken() int { return a.taken }
 
 // Ready returns the events to append at [Aligner.Tail], in order: at most most of them, and unless
 // the first alone is larger at most maxBytes of JSON.
@@ -163,10 +171,18 @@ func (a *Aligner) End() {
 // An error is a *[Diverged], after which the Aligner is of no more use and nothing that waits must
 // be appended, or one of reading the log.
 func (a *Aligner) Take(ctx context.Context, e Event) (Verdict, error) {
-	if same, err := a.takeSame(ctx, e); same || err != nil {
-		return VerdictHeld, err
+	v := VerdictHeld
+	same, err := a.takeSame(ctx, e)
+	if err == nil && !same {
+		it := newItem(e, &a.lanes)
+		it.ordinal = a.taken
+		v, err = a.place(ctx, it)
 	}
-	return a.place(ctx, newItem(e, &a.lanes))
+	if err != nil {
+		return 0, err
+	}
+	a.taken++
+	return v, nil
 }
 
 // takeSame passes an event that the log holds next in the same bytes, when neither side is ahead

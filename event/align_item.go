@@ -17,6 +17,7 @@ const (
 type item struct {
 	event   Event
 	offset  Offset // of a stored one
+	ordinal int    // of a replayed one, from 0
 	typ     Type
 	members []member
 	class   class

@@ -59,7 +59,7 @@ func (w *world) replay(events []event.Event) error {
 		if err := w.flush(); err != nil {
 			return err
 		}
-		if w.a.Waiting() == 0 {
+		if w.a.Through() == w.a.Taken() {
 			return nil
 		}
 	}
