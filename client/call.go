@@ -25,6 +25,8 @@ type call struct {
 	body   []byte
 	// repeatable says that doing it twice is the same as doing it once.
 	repeatable bool
+	// patience bounds one attempt where it may be repeated; 0: Config.AttemptTimeout.
+	patience time.Duration
 }
 
 // answer is a success.
@@ -90,7 +92,7 @@ func gaveUp(r *call, maybe bool) error {
 func (c *Client) try(ctx context.Context, at uint32, r *call) (*answer, *failure) {
 	if r.repeatable {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, c.attempt)
+		ctx, cancel = context.WithTimeout(ctx, orDefault(r.patience, c.attempt))
 		defer cancel()
 	}
 	connected := false
@@ -141,15 +143,23 @@ func (c *Client) request(ctx context.Context, at uint32, r *call) (*http.Request
 
 // judge says what an answer that is not a success means.
 func judge(resp *http.Response) *failure {
-	f := &failure{err: readProblem(resp)}
+	f := classify(resp.StatusCode, readProblem(resp))
+	if !f.final && !f.ambiguous {
+		f.retryAfter = retryAfter(resp.Header)
+	}
+	return f
+}
+
+// classify says what a status means that came with err.
+func classify(status int, err error) *failure {
+	f := &failure{err: err}
 	var refusal event.Refusal
 	if errors.As(f.err, &refusal) {
 		f.final = true
 		return f
 	}
-	switch resp.StatusCode {
+	switch status {
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
-		f.retryAfter = retryAfter(resp.Header)
 	case http.StatusInternalServerError, http.StatusBadGateway, http.StatusGatewayTimeout:
 		f.ambiguous = true
 	default:

@@ -22,7 +22,8 @@ type Config struct {
 	// Logger hears of retries and reconnections, at debug level. nil: nobody does.
 	Logger *slog.Logger
 	// RetryFor bounds one call over all its attempts; a context's deadline may cut it shorter. For a
-	// tail it bounds the time without any server answering. 0: 5 s.
+	// tail or a replay it bounds the time without any server bringing it further. 0: 4.5 s, so that
+	// a call has settled before five have passed.
 	RetryFor time.Duration
 	// AttemptTimeout bounds one attempt of a call that may be repeated, so that a node that hangs
 	// costs that much and not the call. 0: 2 s.
@@ -48,7 +49,7 @@ func New(cfg Config) (*Client, error) {
 	c := &Client{
 		http:    cfg.HTTPClient,
 		log:     cfg.Logger,
-		retry:   orDefault(cfg.RetryFor, 5*time.Second),
+		retry:   orDefault(cfg.RetryFor, 4500*time.Millisecond),
 		attempt: orDefault(cfg.AttemptTimeout, 2*time.Second),
 		idle:    orDefault(cfg.IdleTimeout, 40*time.Second),
 	}

@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"reflect"
@@ -33,6 +34,9 @@ var fields = map[string]struct {
 	event.CodeThreadBusy:       {map[string]any{"activeRunId": "r"}, &event.ThreadBusy{ActiveRunID: "r"}, event.ErrThreadBusy},
 	event.CodeLeaseHeld:        {map[string]any{"holder": "h"}, &event.LeaseHeld{Holder: "h"}, event.ErrLeaseHeld},
 	event.CodeRunActive:        {nil, &event.RunActive{}, event.ErrRunActive},
+	event.CodeStaleVerdict:     {nil, &event.StaleVerdict{}, event.ErrStaleVerdict},
+	event.CodeDiverged: {map[string]any{"offset": 3, "stored": json.RawMessage(`{"a":1}`), "replayed": json.RawMessage(`{"a":2}`), "field": "a", "hint": "why"},
+		&event.Diverged{Offset: 3, Stored: []byte(`{"a":1}`), Replayed: []byte(`{"a":2}`), Field: "a", Hint: "why"}, event.ErrDiverged},
 	event.CodeTooLarge:         {map[string]any{"what": "body", "limit": 10}, &event.TooLarge{What: "body", Limit: 10}, event.ErrTooLarge},
 	event.CodeOffsetOutOfRange: {map[string]any{"offset": 8, "tail": 4}, &event.OffsetOutOfRange{Offset: 8, Tail: 4}, event.ErrOffsetOutOfRange},
 }

@@ -25,6 +25,9 @@ func genCommand() *rapid.Generator[Command] {
 		if rapid.Bool().Draw(t, "has epoch") {
 			epoch = ptr(Epoch(rapid.Uint64().Draw(t, "epoch")))
 		}
+		if rapid.Bool().Draw(t, "lease") {
+			return genLeaseCommand(t, run)
+		}
 		switch rapid.IntRange(1, 5).Draw(t, "kind") {
 		case 1:
 			return LeaderStart{Term: rapid.Uint64().Draw(t, "term"), ClusterID: genID("c").Draw(t, "cluster")}
@@ -53,6 +56,16 @@ func genCommand() *rapid.Generator[Command] {
 		}
 		return DeleteRun{Run: run}
 	})
+}
+
+func genLeaseCommand(t *rapid.T, run RunID) Command {
+	e, n := Epoch(rapid.Uint64().Draw(t, "epoch")), Offset(rapid.Uint64().Draw(t, "tail"))
+	return rapid.SampledFrom([]Command{
+		AcquireLease{Run: run, Holder: "h", LeaseMs: 1500, IfEpoch: &e, Steal: true, Key: HashKey("lease", "k")},
+		AcquireLease{Run: run, Holder: "h"}, ReviveLease{run, e, 0}, ReviveLease{run, e, 60_000}, ReleaseLease{run, e, nil}, ReleaseLease{run, e, ptr(int64(0))},
+		LapseLease{run, e, n}, ExpireRun{run, e, n, 7}, CancelRun{run, "reason", 10000}, EnforceCancel{run, e, n, 8},
+		AcquireLock{"l", "h", 2000, IdempotencyKey{3}}, ReleaseLock{"l", e}, LapseLock{"l", e},
+	}).Draw(t, "lease command")
 }
 
 func TestEntryRoundTrip(t *testing.T) {
@@ -97,6 +110,17 @@ func TestEntryGolden(t *testing.T) {
 			LeaseMs: 1500, TakeoverMs: ptr(int64(0)), RejectBusy: true, Metadata: []byte(`{}`), Key: IdempotencyKey{1, 2}},
 		"patch_run":  PatchRun{Run: "r1", Epoch: ptr(Epoch(1)), Patch: []byte(`{"a":null}`)},
 		"delete_run": DeleteRun{Run: "r1"},
+
+		"acquire_lease":  AcquireLease{Run: "r1", Holder: "h", LeaseMs: 1500, IfEpoch: ptr(Epoch(3)), Steal: true, Key: IdempotencyKey{9}},
+		"revive_lease":   ReviveLease{"r1", 3, 60_000},
+		"release_lease":  ReleaseLease{"r1", 3, ptr(int64(60000))},
+		"lapse_lease":    LapseLease{"r1", 3, 300},
+		"expire_run":     ExpireRun{"r1", 3, 300, 4096},
+		"cancel_run":     CancelRun{"r1", "user", 10000},
+		"enforce_cancel": EnforceCancel{"r1", 3, 300, 4096},
+		"acquire_lock":   AcquireLock{"l1", "h", 1500, IdempotencyKey{9}},
+		"release_lock":   ReleaseLock{"l1", 77},
+		"lapse_lock":     LapseLock{"l1", 77},
 	}
 	for name, c := range golden {
 		path := filepath.Join("testdata", "entries", name+".hex")
@@ -163,7 +187,8 @@ func TestRefusalsRoundTrip(t *testing.T) {
 		&RunNotFound{}, &RunDeleted{}, &EpochRequired{CurrentEpoch: 3}, &Fenced{Epoch: 1, CurrentEpoch: 2}, &RunEnded{TerminalOffset: 9},
 		&OffsetConflict{Expected: 4, Tail: 5}, &ProducerGap{ExpectedSeq: 1, ReceivedSeq: 3}, &ProducerFenced{ProducerEpoch: 1, CurrentProducerEpoch: 2},
 		&ProducerConflict{Seq: 8}, &TooManyProducers{Limit: 1024}, &InvalidEvent{Index: 2, Reason: "because"}, &RunExists{Run: &Run{RunID: "r", ThreadID: "t"}},
-		&ThreadBusy{ActiveRunID: "r"}, &LeaseHeld{Holder: "h", ExpiresInMs: ptr(int64(5))}, &RunActive{}, &TooLarge{What: "w", Limit: 1}, &OffsetOutOfRange{Offset: 9, Tail: 3},
+		&ThreadBusy{ActiveRunID: "r"}, &LeaseHeld{Holder: "h", ExpiresInMs: ptr(int64(5))}, &RunActive{}, &StaleVerdict{},
+		&Diverged{Offset: 3, Stored: []byte(`{"a":1}`), Replayed: []byte(`{"a":2}`), Field: "a", Hint: "why"}, &TooLarge{What: "w", Limit: 1}, &OffsetOutOfRange{Offset: 9, Tail: 3},
 	}
 	seen := map[string]bool{}
 	for _, r := range full {

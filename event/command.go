@@ -103,6 +103,8 @@ type Result struct {
 	// Run is the run right after the command, for CreateRun and PatchRun. Its Error, Outcome,
 	// Usage and Result are not filled in: they are read from the terminal event.
 	Run *Run
+	// LockEpoch answers an AcquireLock.
+	LockEpoch Epoch
 	// Index is the log index whose application made the result visible.
 	Index uint64
 }
@@ -133,8 +135,25 @@ const costFixed = 1280
 // what [AppendCommand] made of it.
 func Cost(encoded []byte) int {
 	cost := 2*len(encoded) + costFixed
-	if len(encoded) > 0 && Kind(encoded[0]) == KindPatchRun {
+	if len(encoded) == 0 {
+		return cost
+	}
+	switch Kind(encoded[0]) {
+	case KindPatchRun:
 		cost += MaxMetadataBytes
+	case KindExpireRun, KindEnforceCancel:
+		cost += closingCost(encoded)
 	}
 	return cost
+}
+
+// closingCost is what a verdict that ends a run allows Apply to write.
+func closingCost(encoded []byte) int {
+	switch c, _ := DecodeCommand(encoded); c := c.(type) {
+	case ExpireRun:
+		return int(min(c.MaxBytes, MaxEntryCost))
+	case EnforceCancel:
+		return int(min(c.MaxBytes, MaxEntryCost))
+	}
+	return MaxEntryCost
 }

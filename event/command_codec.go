@@ -27,7 +27,10 @@ func AppendCommand(dst []byte, c Command) []byte {
 	case DeleteRun:
 		dst = appendBytes(dst, c.Run)
 	default:
-		panic(fmt.Sprintf("event: command %T has no encoding", c))
+		var ok bool
+		if dst, ok = appendLeaseCommand(dst, c); !ok {
+			panic(fmt.Sprintf("event: command %T has no encoding", c))
+		}
 	}
 	n := len(dst) - at - 4
 	if n >= 1<<28 {
@@ -75,6 +78,9 @@ func (w *wire) body(kind Kind) (Command, error) {
 		return PatchRun{Run: RunID(w.string()), Epoch: (*Epoch)(w.optional()), Patch: w.bytes()}, nil
 	case KindDeleteRun:
 		return DeleteRun{Run: RunID(w.string())}, nil
+	}
+	if c := w.leaseCommand(kind); c != nil {
+		return c, nil
 	}
 	return nil, fmt.Errorf("command kind %d is not known to this build", kind)
 }
@@ -141,16 +147,8 @@ func appendCreateRun(dst []byte, c *CreateRun) []byte {
 	}
 	dst = appendBytes(dst, c.Holder)
 	dst = binary.AppendVarint(dst, c.LeaseMs)
-	if c.TakeoverMs == nil {
-		dst = append(dst, 0)
-	} else {
-		dst = binary.AppendVarint(append(dst, 1), *c.TakeoverMs)
-	}
-	if c.RejectBusy {
-		dst = append(dst, 1)
-	} else {
-		dst = append(dst, 0)
-	}
+	dst = appendOptionalMs(dst, c.TakeoverMs)
+	dst = appendFlag(dst, c.RejectBusy)
 	dst = appendBytes(dst, c.Metadata)
 	return append(dst, c.Key[:]...)
 }
@@ -166,10 +164,7 @@ func (w *wire) createRun() CreateRun {
 	}
 	c.Holder = HolderID(w.string())
 	c.LeaseMs = w.varint()
-	if w.byte() != 0 {
-		ms := w.varint()
-		c.TakeoverMs = &ms
-	}
+	c.TakeoverMs = w.optionalMs()
 	c.RejectBusy = w.byte() != 0
 	c.Metadata = w.bytes()
 	copy(c.Key[:], w.take(16))

@@ -178,11 +178,16 @@ func (w *Walk) use(kind SpanKind, id string) string {
 		return ""
 	}
 	hash := HashID(kind, id)
-	if w.rules.Used != nil && w.rules.Used(hash) || w.added(hash) {
+	if w.used(hash) {
 		return fmt.Sprintf("id %q was used before in this run", id)
 	}
 	w.Added = append(w.Added, hash)
 	return ""
+}
+
+// used reports whether an id was used before, in this walk or earlier.
+func (w *Walk) used(hash IDHash) bool {
+	return w.rules.Used != nil && w.rules.Used(hash) || w.added(hash)
 }
 
 func (w *Walk) added(hash IDHash) bool {
@@ -208,6 +213,8 @@ func (w *Walk) open(s Span) string {
 	if len(w.Spans) >= MaxOpenSpans || w.openBytes()+len(s.ID)+len(s.Lane) > MaxOpenIDBytes {
 		return fmt.Sprintf("over %d ids (or %d bytes of them) would be open at once", MaxOpenSpans, MaxOpenIDBytes)
 	}
+	// A result may have come first, for a call of that id in an earlier run.
+	s.Answered = s.Kind == SpanToolCall && w.rules.Strict && w.used(HashID(spanResult, s.ID))
 	w.add(s)
 	return ""
 }
@@ -242,7 +249,7 @@ func (w *Walk) finish(kind SpanKind, h *Header) string {
 func (w *Walk) result(h *Header) string {
 	if w.rules.Strict {
 		hash := HashID(spanResult, h.ID)
-		if w.rules.Used != nil && w.rules.Used(hash) || w.added(hash) {
+		if w.used(hash) {
 			return fmt.Sprintf("tool call %q has a result already", h.ID)
 		}
 		w.Added = append(w.Added, hash)

@@ -46,6 +46,12 @@ var (
 	ErrTooLarge   error = &TooLarge{}
 )
 
+// ErrStaleVerdict answers a verdict of the lessor that came too late; no client sees it.
+var ErrStaleVerdict error = &StaleVerdict{}
+
+// ErrDiverged answers a replay that does not reproduce what the log holds.
+var ErrDiverged error = &Diverged{}
+
 // Reading.
 var ErrOffsetOutOfRange error = &OffsetOutOfRange{}
 
@@ -124,6 +130,18 @@ type LeaseHeld struct {
 // RunActive: the run is open and the operation needs an ended one.
 type RunActive struct{}
 
+// StaleVerdict: the run moved on since the lessor judged it.
+type StaleVerdict struct{}
+
+// Diverged: the replay differs from what the log holds. Nothing was written past the difference.
+type Diverged struct {
+	Offset   Offset          `json:"offset"`   // of the first stored event that was not reproduced
+	Stored   json.RawMessage `json:"stored"`   // that event
+	Replayed json.RawMessage `json:"replayed"` // what came in its place
+	Field    string          `json:"field"`    // the first member that differs
+	Hint     string          `json:"hint,omitempty"`
+}
+
 // TooLarge: what the operation would store is larger than the limit, in bytes or events.
 type TooLarge struct {
 	What  string `json:"what"`
@@ -153,6 +171,8 @@ const (
 	CodeThreadBusy       = "thread_busy"
 	CodeLeaseHeld        = "lease_held"
 	CodeRunActive        = "run_active"
+	CodeStaleVerdict     = "stale_verdict"
+	CodeDiverged         = "diverged"
 	CodeTooLarge         = "too_large"
 	CodeOffsetOutOfRange = "offset_out_of_range"
 )
@@ -172,6 +192,8 @@ func (*RunExists) Code() string        { return CodeRunExists }
 func (*ThreadBusy) Code() string       { return CodeThreadBusy }
 func (*LeaseHeld) Code() string        { return CodeLeaseHeld }
 func (*RunActive) Code() string        { return CodeRunActive }
+func (*StaleVerdict) Code() string     { return CodeStaleVerdict }
+func (*Diverged) Code() string         { return CodeDiverged }
 func (*TooLarge) Code() string         { return CodeTooLarge }
 func (*OffsetOutOfRange) Code() string { return CodeOffsetOutOfRange }
 
@@ -206,8 +228,16 @@ func (*RunExists) Error() string      { return "the run exists in another thread
 func (e *ThreadBusy) Error() string {
 	return fmt.Sprintf("the thread has an open run, %s", e.ActiveRunID)
 }
-func (e *LeaseHeld) Error() string { return fmt.Sprintf("the lease is held by %s", e.Holder) }
-func (*RunActive) Error() string   { return "the run has not ended" }
+func (e *LeaseHeld) Error() string  { return fmt.Sprintf("the lease is held by %s", e.Holder) }
+func (*RunActive) Error() string    { return "the run has not ended" }
+func (*StaleVerdict) Error() string { return "the run moved on since it was judged" }
+func (e *Diverged) Error() string {
+	text := fmt.Sprintf("the replay differs from the event at offset %d in its %s", e.Offset, e.Field)
+	if e.Hint != "" {
+		text += ": " + e.Hint
+	}
+	return text
+}
 func (e *TooLarge) Error() string {
 	return fmt.Sprintf("%s over the limit of %d", e.What, e.Limit)
 }
@@ -236,6 +266,8 @@ func (e *RunExists) Is(t error) bool        { return sameCode(e, t) }
 func (e *ThreadBusy) Is(t error) bool       { return sameCode(e, t) }
 func (e *LeaseHeld) Is(t error) bool        { return sameCode(e, t) }
 func (e *RunActive) Is(t error) bool        { return sameCode(e, t) }
+func (e *StaleVerdict) Is(t error) bool     { return sameCode(e, t) }
+func (e *Diverged) Is(t error) bool         { return sameCode(e, t) }
 func (e *TooLarge) Is(t error) bool         { return sameCode(e, t) }
 func (e *OffsetOutOfRange) Is(t error) bool { return sameCode(e, t) }
 
@@ -255,6 +287,8 @@ var refusals = map[string]func() Refusal{
 	CodeThreadBusy:       func() Refusal { return new(ThreadBusy) },
 	CodeLeaseHeld:        func() Refusal { return new(LeaseHeld) },
 	CodeRunActive:        func() Refusal { return new(RunActive) },
+	CodeStaleVerdict:     func() Refusal { return new(StaleVerdict) },
+	CodeDiverged:         func() Refusal { return new(Diverged) },
 	CodeTooLarge:         func() Refusal { return new(TooLarge) },
 	CodeOffsetOutOfRange: func() Refusal { return new(OffsetOutOfRange) },
 }

@@ -16,6 +16,7 @@ const (
 	resultCancel
 	resultCreated
 	resultRun
+	resultLock
 )
 
 // AppendResult appends the encoding of r to dst.
@@ -28,6 +29,7 @@ func AppendResult(dst []byte, r Result) []byte {
 		{resultRefused, r.Refusal != nil}, {resultAppended, r.Appended != (Appended{})},
 		{resultDuplicate, r.Appended.Duplicate}, {resultForgotten, r.Appended.Forgotten},
 		{resultCancel, r.Appended.CancelRequested}, {resultCreated, r.Created}, {resultRun, r.Run != nil},
+		{resultLock, r.LockEpoch != 0},
 	} {
 		if f.set {
 			mask |= f.bit
@@ -45,6 +47,9 @@ func AppendResult(dst []byte, r Result) []byte {
 	}
 	if mask&resultRun != 0 {
 		dst = appendBytes(dst, mustJSON(r.Run))
+	}
+	if mask&resultLock != 0 {
+		dst = binary.AppendUvarint(dst, uint64(r.LockEpoch))
 	}
 	return dst
 }
@@ -77,6 +82,9 @@ func DecodeResult(b []byte) (Result, error) {
 				return Result{}, fmt.Errorf("result's run: %w", err)
 			}
 		}
+	}
+	if mask&resultLock != 0 {
+		r.LockEpoch = Epoch(w.uvarint())
 	}
 	return r, w.done("result")
 }

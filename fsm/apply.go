@@ -47,6 +47,9 @@ func (m *Machine) Apply(l *raft.Log) any {
 
 	m.applied.set(l.Index)
 	m.watches.wake(a.touched)
+	if len(a.leases) > 0 && m.onLease != nil {
+		m.onLease(a.leases)
+	}
 	if cut {
 		m.flusher.hurry()
 	}
@@ -89,6 +92,7 @@ type applier struct {
 	now     event.Time
 	effects xxhash.Digest
 	touched []event.RunID // runs whose tails must be woken
+	leases  []event.LeaseView
 }
 
 func (a *applier) entry(l *raft.Log, e event.Entry) []event.Result {
@@ -128,6 +132,9 @@ func (a *applier) command(position int, c event.Command) (event.Result, error) {
 		return a.deleteRun(&c)
 	case event.LeaderStart:
 		return a.leaderStart(&c)
+	}
+	if r, err, ok := a.leaseCommand(c); ok {
+		return r, err
 	}
 	return event.Result{}, fmt.Errorf("no rule for command kind %d", c.Kind())
 }

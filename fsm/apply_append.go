@@ -94,11 +94,11 @@ func (p *producing) duplicate(r *run, b *event.Batch) event.Result {
 	was, ok := p.known.lookup(p.ref.Seq)
 	switch {
 	case !ok:
-		return event.Result{Appended: event.Appended{Tail: r.tail, Duplicate: true, Forgotten: true}}
+		return event.Result{Appended: event.Appended{Tail: r.tail, Duplicate: true, Forgotten: true, CancelRequested: r.cancelRequested}}
 	case was.body != b.BodyHash:
 		return refuse(&event.ProducerConflict{Seq: p.ref.Seq})
 	}
-	return event.Result{Appended: event.Appended{FirstOffset: was.first, Tail: was.tail, Duplicate: true}}
+	return event.Result{Appended: event.Appended{FirstOffset: was.first, Tail: was.tail, Duplicate: true, CancelRequested: r.cancelRequested}}
 }
 
 // gap refuses a sequence number that is not the producer's next one.
@@ -163,10 +163,14 @@ func (a *applier) write(r *run, b *event.Batch, p *producing, w *event.Walk) (ev
 			return event.Result{}, err
 		}
 	}
+	if r.lease == event.LeaseStateLapsed {
+		r.lease = event.LeaseStateHeld // nobody acquired since: its holder goes on
+	}
 	a.touched = append(a.touched, r.id)
+	a.noteLease(r, true)
 	a.effects.Write(r.sid[:])
 	a.effect(uint64(first), uint64(r.tail), r.chain, uint64(r.epoch), r.used, uint64(len(r.open)), r.producers)
-	return event.Result{Appended: event.Appended{FirstOffset: first, Tail: r.tail}}, nil
+	return event.Result{Appended: event.Appended{FirstOffset: first, Tail: r.tail, CancelRequested: r.cancelRequested}}, nil
 }
 
 func (a *applier) remember(r *run, p *producing, done remembered) error {

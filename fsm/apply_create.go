@@ -26,7 +26,18 @@ func (a *applier) createRun(position int, c *event.CreateRun) (event.Result, err
 	case c.Holder == "":
 		return event.Result{Run: r.view()}, nil
 	}
-	return a.acquire(r, c)
+	result, err := a.acquire(r, c.Holder, c.LeaseMs, c.Key)
+	if c.TakeoverMs != nil && result.Refusal == nil && err == nil {
+		r = a.m.active.runs[r.sid]
+		if r == nil {
+			return result, nil // a repeated request: nothing changed
+		}
+		r.takeoverMs = c.TakeoverMs
+		a.effectRun(r)
+		a.noteLease(r, true)
+		result.Run = r.view()
+	}
+	return result, err
 }
 
 func (a *applier) createNew(position int, c *event.CreateRun) (event.Result, error) {
@@ -51,7 +62,7 @@ func (a *applier) createNew(position int, c *event.CreateRun) (event.Result, err
 	r.createKey = c.Key
 	r.takeoverMs = c.TakeoverMs
 	if c.Holder != "" {
-		a.hold(r, c)
+		a.hold(r, c.Holder, c.LeaseMs, c.Key)
 	}
 	a.setMetadata(r, c.Metadata)
 	if walk != nil {
@@ -62,39 +73,8 @@ func (a *applier) createNew(position int, c *event.CreateRun) (event.Result, err
 	}
 	a.effectRun(r)
 	a.touched = append(a.touched, r.id)
+	a.noteLease(r, true)
 	return event.Result{Created: true, Run: r.view()}, nil
-}
-
-// acquire gives an existing run's lease to c.Holder at a new epoch. The same request repeated
-// gets the epoch it got before, so that no two answers grant one epoch and none is granted twice.
-func (a *applier) acquire(r *run, c *event.CreateRun) (event.Result, error) {
-	switch {
-	case c.Key != event.IdempotencyKey{} && c.Key == r.acquireKey && r.acquired == r.epoch:
-		return event.Result{Run: r.view()}, nil
-	case r.ended():
-		return refuse(&event.RunEnded{TerminalOffset: r.terminal}), nil
-	case r.lease == event.LeaseStateHeld && r.holder != c.Holder:
-		return refuse(&event.LeaseHeld{Holder: r.holder}), nil
-	}
-	r = a.writable(r)
-	if c.TakeoverMs != nil {
-		r.takeoverMs = c.TakeoverMs
-	}
-	a.hold(r, c)
-	a.effectRun(r)
-	a.touched = append(a.touched, r.id)
-	return event.Result{Run: r.view()}, nil
-}
-
-// hold makes c.Holder the run's holder at the next epoch.
-func (a *applier) hold(r *run, c *event.CreateRun) {
-	r.epoch++
-	r.holder, r.leaseMs, r.lease = c.Holder, c.LeaseMs, event.LeaseStateHeld
-	r.acquireKey, r.acquired = c.Key, r.epoch
-	r.updatedAt = a.now
-	if r.takeoverMs == nil {
-		r.takeoverMs = new(int64)
-	}
 }
 
 // newRun returns a run that is not part of the state yet.

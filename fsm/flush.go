@@ -215,6 +215,9 @@ func (w *writer) overlay(o *overlay) {
 			w.put(hashKey(keyProducer, s, producerHash(id)), p.encode())
 		}
 	}
+	for name, l := range o.locks {
+		w.put(lockKey(name), l.encode())
+	}
 	for s, thread := range o.doomed {
 		// The head is overwritten, not deleted: nothing may rely on Badger's deletes.
 		w.put(sidKey(keyHead, s), []byte{headDeleted})

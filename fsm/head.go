@@ -25,6 +25,11 @@ type head struct {
 	leaseMs    int64
 	lease      event.LeaseState // empty: never leased
 	takeoverMs *int64
+	// windowMs is the window that a release left for a successor; nil: takeoverMs counts.
+	windowMs *int64
+
+	cancelRequested bool
+	cancelWithinMs  int64
 
 	tail     event.Offset
 	chain    uint64 // rolling hash over the run's records: chainNext
@@ -97,6 +102,9 @@ func (h *head) encode() []byte {
 	e.iv(h.leaseMs)
 	e.u8(indexOf(leaseStates, h.lease))
 	e.optIv(h.takeoverMs)
+	e.optIv(h.windowMs)
+	e.flag(h.cancelRequested)
+	e.iv(h.cancelWithinMs)
 	e.uv(uint64(h.tail))
 	e.u64(h.chain)
 	e.uv(h.bytes)
@@ -142,6 +150,9 @@ func decodeHead(b []byte) (head, error) {
 	h.leaseMs = d.iv()
 	h.lease = at(&d, leaseStates)
 	h.takeoverMs = d.optIv()
+	h.windowMs = d.optIv()
+	h.cancelRequested = d.flag()
+	h.cancelWithinMs = d.iv()
 	h.tail = event.Offset(d.uv())
 	h.chain = d.u64()
 	h.bytes = d.uv()
@@ -198,7 +209,7 @@ func (r *run) view() *event.Run {
 		RunID: r.id, ThreadID: r.thread, ParentRunID: r.parent,
 		Status: r.status, Ended: r.ended(), Epoch: r.epoch, Tail: r.tail,
 		StartedAt: r.startedAt, UpdatedAt: r.updatedAt,
-		Grammar: r.grammar(), Open: &open, Metadata: bytes.Clone(r.metadata),
+		CancelRequested: r.cancelRequested, Grammar: r.grammar(), Open: &open, Metadata: bytes.Clone(r.metadata),
 	}
 	if r.lease != "" {
 		v.Lease = &event.Lease{Holder: r.holder, LeaseMs: r.leaseMs, State: r.lease}

@@ -20,6 +20,7 @@ const (
 	keyProducer = 'p' // p <sid> <hash 16>      → one producer's record
 	keyThread   = 't' // t <thread hash 16> <sid> → nothing: the thread's runs in order of creation
 	keyOpenRun  = 'r' // r <sid>                → nothing: a run that has not ended
+	keyLock     = 'l' // l <name>               → who holds a lock; a free one may be left over
 	// Local keys are not replicated: they are left out of exports and of the state hash.
 	keyCheckpoint = 'k' // k <sid> <kind> <offset 8> <part 2> → a projection's state at offset
 	keyMerged     = 'c' // c <sid> <offset 8>   → compressed segment of an ended run; c <sid> alone: complete
@@ -28,7 +29,7 @@ const (
 )
 
 // replicated lists the prefixes that an export carries, in key order.
-var replicated = []byte{keyMetadata, keySegment, keyHead, keyMeta, keyName, keySpan, keyProducer, keyOpenRun, keyThread, keyUsed}
+var replicated = []byte{keyMetadata, keySegment, keyHead, keyLock, keyMeta, keyName, keySpan, keyProducer, keyOpenRun, keyThread, keyUsed}
 
 // streamID is the internal name of a stream: the log index of the command that created it and
 // that command's position in its entry, 8 bytes each, big endian. It is never reused and sorts
@@ -58,6 +59,10 @@ func sidKey(kind byte, s streamID) []byte {
 
 func nameKey(id event.RunID) []byte {
 	return append(append(make([]byte, 0, 1+len(id)), keyName), id...)
+}
+
+func lockKey(name event.LockName) []byte {
+	return append([]byte{keyLock}, name...)
 }
 
 func offsetKey(kind byte, s streamID, o event.Offset) []byte {

@@ -81,6 +81,8 @@ type Machine struct {
 	flushed  uint64   // applied index that Badger holds
 	names    nameSet
 	openRuns openRuns
+	locks    map[event.LockName]*lock
+	onLease  func([]event.LeaseView) // set before the first entry, or nil
 	cache    *cache
 	recent   recentChunks
 	stopped  error // why the machine takes no more entries
@@ -129,6 +131,7 @@ func (m *Machine) adopt(st *store) error {
 	m.flushed = res.meta.index
 	m.names = res.names
 	m.openRuns = res.openRuns
+	m.locks = res.locks
 	m.cache = newCache()
 	m.recent = recentChunks{limit: m.cfg.TailCacheBytes}
 	m.applied.set(res.meta.index)

@@ -202,6 +202,9 @@ func genEntries(t *rapid.T) []*raft.Log {
 
 func genCommand(t *rapid.T) event.Command {
 	run := event.RunID(rapid.SampledFrom([]string{"r1", "r2", "r3", "r4"}).Draw(t, "run"))
+	if rapid.IntRange(0, 3).Draw(t, "lease?") == 0 {
+		return genLeaseCommand(t, run)
+	}
 	switch rapid.IntRange(0, 11).Draw(t, "kind") {
 	case 0:
 		c := event.CreateRun{Run: run, Thread: event.ThreadID(rapid.SampledFrom([]string{"t1", "t2"}).Draw(t, "thread")), Grammar: event.GrammarLenient}
@@ -243,6 +246,21 @@ func genCommand(t *rapid.T) event.Command {
 		a.Epoch = &e
 	}
 	return a
+}
+
+func genLeaseCommand(t *rapid.T, run event.RunID) event.Command {
+	holder := event.HolderID(rapid.SampledFrom([]string{"h1", "h2"}).Draw(t, "holder"))
+	epoch := event.Epoch(rapid.Uint64Range(0, 3).Draw(t, "epoch"))
+	tail := event.Offset(rapid.Uint64Range(0, 6).Draw(t, "tail"))
+	lock := event.LockName(rapid.SampledFrom([]string{"l1", "l2"}).Draw(t, "lock"))
+	return rapid.SampledFrom([]event.Command{
+		event.AcquireLease{Run: run, Holder: holder, LeaseMs: 1500}, event.AcquireLease{Run: run, Holder: holder, LeaseMs: 1500, Key: event.HashKey("lease", "k")},
+		event.AcquireLease{Run: run, Holder: holder, IfEpoch: &epoch, Steal: true}, event.ReviveLease{Run: run, Epoch: epoch},
+		event.ReleaseLease{Run: run, Epoch: epoch}, event.LapseLease{Run: run, Epoch: epoch, Tail: tail},
+		event.ExpireRun{Run: run, Epoch: epoch, Tail: tail, MaxBytes: 1 << 20}, event.CancelRun{Run: run, WithinMs: 5},
+		event.EnforceCancel{Run: run, Epoch: epoch, Tail: tail, MaxBytes: 1 << 20}, event.AcquireLock{Name: lock, Holder: holder, LeaseMs: 5},
+		event.ReleaseLock{Name: lock, Epoch: epoch}, event.LapseLock{Name: lock, Epoch: epoch},
+	}).Draw(t, "lease command")
 }
 
 // feed applies logs[from:to], flushing now and then.

@@ -16,7 +16,8 @@ type meta struct {
 	clusterID   string
 	names       uint64 // how many run ids exist or existed
 	nameSum     fingerprint
-	runs        uint64 // how many heads exist
+	runs        uint64      // how many heads exist
+	lockEpoch   event.Epoch // the last one given to any lock
 }
 
 const metaVersion = 1
@@ -35,6 +36,7 @@ func (m *meta) encode() []byte {
 	e.uv(m.names)
 	e.raw(m.nameSum[:])
 	e.uv(m.runs)
+	e.uv(uint64(m.lockEpoch))
 	return e.b
 }
 
@@ -50,5 +52,6 @@ func decodeMeta(sealed []byte) (meta, error) {
 	m := meta{index: d.uv(), term: d.uv(), now: event.Time(d.iv()), stateHash: d.u64(), leaderTerm: d.uv(), clusterID: d.str(), names: d.uv()}
 	copy(m.nameSum[:], d.take(16))
 	m.runs = d.uv()
+	m.lockEpoch = event.Epoch(d.uv())
 	return m, d.done("meta")
 }

@@ -32,6 +32,7 @@ type overlay struct {
 	used      map[streamID][]event.IDHash
 	producers map[streamID]map[event.ProducerID]*producer
 	doomed    map[streamID]event.ThreadID // deleted runs and their threads
+	locks     map[event.LockName]*lock
 
 	bytes int // estimated size of the transaction that writes it
 	keys  int
@@ -67,6 +68,7 @@ func newOverlay() *overlay {
 		used:      make(map[streamID][]event.IDHash),
 		producers: make(map[streamID]map[event.ProducerID]*producer),
 		doomed:    make(map[streamID]event.ThreadID),
+		locks:     make(map[event.LockName]*lock),
 	}
 }
 
@@ -139,6 +141,13 @@ func (o *overlay) setProducer(s streamID, p *producer) {
 		o.grow(len(p.id) + maxProducerBytes)
 	}
 	m[p.id] = p
+}
+
+func (o *overlay) setLock(name event.LockName, l *lock) {
+	if _, ok := o.locks[name]; !ok {
+		o.grow(2*len(name) + 350)
+	}
+	o.locks[name] = l
 }
 
 // dropProducer marks a producer as forgotten.

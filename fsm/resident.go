@@ -14,11 +14,12 @@ type resident struct {
 	meta     meta
 	names    nameSet
 	openRuns openRuns
+	locks    map[event.LockName]*lock
 }
 
 // loadResident reads the resident part and proves it against the counts stored with it.
 func (s *store) loadResident() (resident, error) {
-	res := resident{names: newNameSet(), openRuns: newOpenRuns()}
+	res := resident{names: newNameSet(), openRuns: newOpenRuns(), locks: make(map[event.LockName]*lock)}
 	err := s.db.View(func(txn *badger.Txn) error {
 		item, err := txn.Get(metaKey)
 		if errors.Is(err, badger.ErrKeyNotFound) {
@@ -31,6 +32,9 @@ func (s *store) loadResident() (resident, error) {
 			return err
 		}
 		if err := res.loadNames(txn); err != nil {
+			return err
+		}
+		if err := res.loadLocks(txn); err != nil {
 			return err
 		}
 		return res.loadOpenRuns(txn)
@@ -86,4 +90,14 @@ func (res *resident) loadOpenRuns(txn *badger.Txn) error {
 		}
 	}
 	return nil
+}
+
+func (res *resident) loadLocks(txn *badger.Txn) error {
+	return scan(txn, []byte{keyLock}, func(key, value []byte) error {
+		l, err := decodeLock(value)
+		if err == nil && !l.free() {
+			res.locks[event.LockName(key[1:])] = l
+		}
+		return err
+	})
 }

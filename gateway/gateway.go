@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/gin-gonic/gin"
 )
@@ -22,8 +23,11 @@ type Gateway struct {
 	compressed http.Handler // Gin behind gzip and zstd
 
 	tails    chan struct{} // one element per open tail
+	replays  chan struct{} // one element per open replay
 	draining chan struct{} // closed by Drain
 	drain    sync.Once
+
+	replayPatience time.Duration // of tests
 }
 
 // New returns the API of the node that cfg names. The node is the caller's to open and close.
@@ -34,7 +38,7 @@ func New(cfg Config) (*Gateway, error) {
 	}
 	g := &Gateway{
 		cfg: cfg, log: cfg.Logger, node: cfg.Log, reader: cfg.Reader, cluster: cfg.Cluster,
-		tails: make(chan struct{}, cfg.MaxTails), draining: make(chan struct{}),
+		tails: make(chan struct{}, cfg.MaxTails), replays: make(chan struct{}, maxReplays), replayPatience: replayPatience, draining: make(chan struct{}),
 	}
 	if g.metrics, err = newMetrics(cfg.Registry); err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)

@@ -53,6 +53,7 @@ var problems = map[string]problemKind{
 	event.CodeThreadBusy:       {status: 409, title: "The thread has an open run"},
 	event.CodeLeaseHeld:        {status: 409, title: "The lease is held"},
 	event.CodeRunActive:        {status: 409, title: "The run has not ended"},
+	event.CodeDiverged:         {status: 409, title: "The replay differs from the log"},
 	event.CodeTooLarge:         {status: 413, title: "Too large"},
 	event.CodeOffsetOutOfRange: {status: 416, title: "Beyond the tail"},
 
