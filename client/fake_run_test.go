@@ -23,7 +23,6 @@ type fakeRun struct {
 	tail     int
 	epoch    int
 	cancel   bool
-	ended    bool
 	faults   map[string]http.HandlerFunc // by method and last element of the path
 	answered chan string                 // receives what asked does
 }

@@ -76,7 +76,6 @@ func TestHandleSettles(t *testing.T) {
 	}
 	want(t, f.writes()[n:], "1/0 "+a1, "1/1 "+a3)
 
-	n = len(f.writes())
 	f.fault("POST events", refuse(http.StatusServiceUnavailable, "unavailable", nil))
 	if _, err := h.Append(briefly(t), text("1")); !errors.Is(err, client.ErrUnavailable) || errors.Is(err, client.ErrOutcomeUnknown) {
 		t.Fatal(err)

@@ -177,7 +177,6 @@ type watch struct {
 	part     bool      // a line is under way
 	done     uint64    // confirmed
 	end      bool      // the whole stream was sent
-	silence  time.Duration
 }
 
 func newWatch(patience time.Duration, silent func()) *watch {

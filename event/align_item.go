@@ -34,7 +34,9 @@ type item struct {
 	done int
 
 	// bounds are the texts whose deltas cannot change sides with this event. A wall bounds all.
+	// closes are those among them whose chunk stream the event ends.
 	bounds []string
+	closes []string
 	wall   bool
 	// met says that the strict part was found in the log, and only text is left.
 	met bool

@@ -67,11 +67,22 @@ func (l *chunkLanes) find(it *item, key string, named bool) *chunkStream {
 	return nil
 }
 
+// has reports whether the stream of that key is open.
+func (l *chunkLanes) has(key string) bool {
+	for i := range l.open {
+		if l.open[i].key == key {
+			return true
+		}
+	}
+	return false
+}
+
 // close ends the stream of the event's lane: none of its deltas comes after the event.
 func (l *chunkLanes) close(it *item) {
 	for i := range l.open {
 		if l.open[i].lane == it.lane {
 			it.bounds = append(it.bounds, l.open[i].key)
+			it.closes = append(it.closes, l.open[i].key)
 			l.open = append(l.open[:i], l.open[i+1:]...)
 			return
 		}

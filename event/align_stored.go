@@ -101,8 +101,16 @@ func (a *Aligner) file(it *item) {
 			s.texts[key] = append(s.texts[key], segment{it: it})
 		}
 		s.bytes += len(it.event.Raw)
-	case len(it.text) == 0:
-		a.matched++ // it says nothing
+	default:
+		for _, key := range it.closes {
+			// Not when the replay is past that stream, and would never meet the bound.
+			if a.lanes.has(key) || len(s.texts[key]) > 0 {
+				s.texts[key] = append(s.texts[key], segment{it: it})
+			}
+		}
+		if len(it.text) == 0 {
+			a.matched++ // it says nothing
+		}
 	}
 	if len(it.text) > 0 {
 		s.texts[it.key] = append(s.texts[it.key], segment{it, it.text})

@@ -24,6 +24,7 @@ var ErrJudged = errors.New("a verdict about the lease is under way")
 type Lessor struct {
 	cfg   Config
 	now   time.Duration // only ever grows, by sound time
+	ahead time.Duration // has passed since, and is not judged yet
 	items map[name]*item
 	queue queue
 }
@@ -48,24 +49,33 @@ func New(cfg Config) *Lessor {
 func (l *Lessor) Restart(views []event.LeaseView) {
 	clear(l.items)
 	l.queue = l.queue[:0]
+	l.ahead = 0
 	for i := range views {
 		v := &views[i]
 		if v.Ended {
 			continue
 		}
-		it := newItem(v, l.now, l.cfg.MinTerm)
+		it := newItem(v, l.start(), l.cfg.MinTerm)
 		l.items[it.name] = it
 		l.schedule(it)
 	}
 }
 
-// Advance lets elapsed pass. sound says that every renewal sent meanwhile could have been received and
-// confirmed; if not, no deadline comes nearer.
+// Advance lets elapsed pass, all that passed since Advance or Restart. sound says that every renewal
+// sent meanwhile could have been received and confirmed; if not, no deadline comes nearer.
 func (l *Lessor) Advance(elapsed time.Duration, sound bool) {
+	l.ahead = 0
 	if sound && elapsed > 0 {
 		l.now += elapsed
 	}
 }
+
+// Passed says how much time has passed since Advance or Restart and is not judged yet: terms that
+// begin now begin after it.
+func (l *Lessor) Passed(d time.Duration) { l.ahead = max(d, 0) }
+
+// start is when a term begins that begins now.
+func (l *Lessor) start() time.Duration { return l.now + l.ahead }
 
 // Changed takes in what was applied, in the order of the log. Of several views of one run the last
 // may stand for all.
@@ -82,10 +92,10 @@ func (l *Lessor) Changed(views []event.LeaseView) {
 		case v.Ended:
 			continue
 		case it == nil:
-			it = newItem(v, l.now, 0)
+			it = newItem(v, l.start(), 0)
 			l.items[n] = it
 		default:
-			it.change(v, l.now)
+			it.change(v, l.start())
 		}
 		l.schedule(it)
 	}
@@ -124,7 +134,7 @@ func (l *Lessor) renew(n name, epoch event.Epoch, leaseMs int64) (Renewal, error
 	case it.pending:
 		return Renewal{}, ErrJudged
 	}
-	left := it.renew(leaseMs, l.now)
+	left := it.renew(leaseMs, l.start())
 	l.schedule(it)
 	return Renewal{
 		Left: left, CancelRequested: it.cancel,
@@ -138,7 +148,7 @@ func (l *Lessor) Remaining(run event.RunID) (time.Duration, bool) {
 	if it == nil || it.state != event.LeaseStateHeld {
 		return 0, false
 	}
-	return max(it.leaseEnd-l.now, 0), true
+	return max(it.leaseEnd-l.start(), 0), true
 }
 
 // RemainingLock is Remaining for a lock.
@@ -147,7 +157,7 @@ func (l *Lessor) RemainingLock(lock event.LockName) (time.Duration, bool) {
 	if it == nil || it.state != event.LeaseStateHeld {
 		return 0, false
 	}
-	return max(it.leaseEnd-l.now, 0), true
+	return max(it.leaseEnd-l.start(), 0), true
 }
 
 // Due returns at most limit verdicts that are due now, earliest first: [event.LapseLease],

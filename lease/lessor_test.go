@@ -248,6 +248,31 @@ func TestDueIsLimitedAndOrdered(t *testing.T) {
 	}
 }
 
+func TestTermsBeginAfterTimeNotYetJudged(t *testing.T) {
+	t.Parallel()
+	l := New(Config{})
+	l.Changed(views(held("a"), held("b")))
+	l.Passed(second)
+	l.Changed(views(with(held("a"), appended)))
+	if _, err := l.Renew("b", 1, 10_000); err != nil {
+		t.Fatal(err)
+	}
+	for _, run := range []event.RunID{"a", "b"} {
+		if left, _ := l.Remaining(run); left != 10*second {
+			t.Errorf("%s: %v", run, left)
+		}
+	}
+	l.Advance(second, true)
+	l.Advance(10*second-1, true)
+	if due := l.Due(9); due != nil {
+		t.Errorf("too early: %v", due)
+	}
+	l.Advance(1, true)
+	if due := l.Due(9); len(due) != 2 {
+		t.Errorf("due %v", due)
+	}
+}
+
 // BenchmarkRenew is what ten thousand leases renewed every 5 s cost: 2,000 renewals a second.
 func BenchmarkRenew(b *testing.B) {
 	const n = 10_000

@@ -50,6 +50,9 @@ type Config struct {
 	CommitTimeout time.Duration
 	// HoldFor bounds how long a proposal or a read index waits for a leader. Default 10 s.
 	HoldFor time.Duration
+	// MinLease is the shortest lease there may be; it sets how finely the leader judges time. Default
+	// 1 s; tests set less.
+	MinLease time.Duration
 	// StoreTimeout stops the node when one write of the log takes longer. Default 3 s.
 	StoreTimeout time.Duration
 	// MaxPending and MaxPendingBytes bound the proposals not answered yet, in commands and encoded bytes.
@@ -107,6 +110,7 @@ func (c Config) withDefaults() (Config, error) {
 	orDefault(&c.ElectionTimeout, c.HeartbeatTimeout)
 	orDefault(&c.CommitTimeout, 5*time.Millisecond)
 	orDefault(&c.HoldFor, 10*time.Second)
+	orDefault(&c.MinLease, time.Second)
 	orDefault(&c.StoreTimeout, 3*time.Second)
 	orDefault(&c.MaxPending, 16384)
 	orDefault(&c.MaxPendingBytes, 64<<20)

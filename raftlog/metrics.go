@@ -16,6 +16,9 @@ type metrics struct {
 	held        prometheus.Counter
 	storeLogs   prometheus.Histogram
 	leaderships prometheus.Counter
+	ended       map[string]prometheus.Counter // by reason
+	unreadable  prometheus.Counter
+	leaseGap    prometheus.Counter
 
 	all []prometheus.Collector
 	reg prometheus.Registerer
@@ -24,7 +27,7 @@ type metrics struct {
 const metricsPrefix = "runlog_raftlog_"
 
 func newMetrics() *metrics {
-	m := &metrics{outcomes: map[string]prometheus.Counter{}}
+	m := &metrics{outcomes: map[string]prometheus.Counter{}, ended: map[string]prometheus.Counter{}}
 	proposals := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: metricsPrefix + "proposals_total", Help: "Proposals made on this node, by what became of them.",
 	}, []string{"outcome"})
@@ -54,7 +57,21 @@ func newMetrics() *metrics {
 	m.leaderships = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: metricsPrefix + "leaderships_total", Help: "Times this node became leader.",
 	})
-	m.all = []prometheus.Collector{proposals, m.groupSize, m.commit, m.storeLogs, m.pending, m.forwarded, m.held, m.leaderships}
+	ended := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "runlog_runs_ended_total", Help: "Runs that this node, as leader, saw ended by the cluster, by reason.",
+	}, []string{"reason"})
+	for _, r := range []string{endedLost, endedCancelled} {
+		m.ended[r] = ended.WithLabelValues(r)
+	}
+	m.unreadable = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "runlog_runs_unreadable_total", Help: "Times that a run was not judged or ended because it could not be read.",
+	})
+	m.leaseGap = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: metricsPrefix + "lease_gap_seconds_total", Help: "Time not counted against leases because renewals might not have come through.",
+	})
+	m.all = []prometheus.Collector{
+		proposals, m.groupSize, m.commit, m.storeLogs, m.pending, m.forwarded, m.held, m.leaderships, ended, m.unreadable, m.leaseGap,
+	}
 	return m
 }
 

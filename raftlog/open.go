@@ -31,6 +31,7 @@ type Node struct {
 	metrics              *metrics
 
 	admission  admission
+	lessor     *lessor
 	queue      *queue
 	verified   verifier
 	tenure     atomic.Pointer[tenure] // nil: this node does not lead, or not yet
@@ -63,6 +64,7 @@ func Open(cfg Config) (n *Node, err error) {
 	}
 	n.admission.maxCommands, n.admission.maxBytes = int64(cfg.MaxPending), int64(cfg.MaxPendingBytes)
 	n.verified.n = n
+	n.lessor = newLessor(n)
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("open node %s: %w", cfg.NodeID, err), n.release())
@@ -94,6 +96,7 @@ func Open(cfg Config) (n *Node, err error) {
 	n.background.Go(n.runLeadership)
 	n.commits.Go(n.runCommits)
 	n.background.Go(n.runSnapshots)
+	n.background.Go(n.lessor.run)
 	return n, nil
 }
 
@@ -123,6 +126,7 @@ func (n *Node) startRaft() error {
 	if err := n.bootstrap(rc); err != nil {
 		return err
 	}
+	n.state.OnLease(n.lessor.applied)
 	fsm := &machine{State: n.state, snapshots: n.snapshots}
 	n.guard.counting.Store(true)
 	n.raft, err = raft.NewRaft(rc, fsm, n.guard, n.stores.stable, n.snapshots, n.network.Raft())

@@ -18,18 +18,23 @@ import (
 //     is written, whichever comes first;
 //   - the creation of a run with an idempotency key, likewise; without one and without a holder a second
 //     creation changes nothing;
-//   - a deletion: the second one changes nothing.
+//   - the acquisition of a lease or a lock with an idempotency key, likewise;
+//   - a deletion, a revival, a release, a cancel: the second one changes nothing.
 //
 // Not: an append without either (written twice), an acquisition without a key (takes two epochs,
 // and the second may be refused because of the first), a metadata patch (would undo what another patch
-// did in between).
+// did in between), a verdict about a lease (the next leader judges for itself).
 func repeatable(cmd event.Command) bool {
 	switch c := cmd.(type) {
 	case *event.Append:
 		return c.Producer != nil || (c.Expect != nil && len(c.Events) > 0)
 	case event.CreateRun:
 		return c.Key != (event.IdempotencyKey{}) || c.Holder == ""
-	case event.DeleteRun:
+	case event.AcquireLease:
+		return c.Key != (event.IdempotencyKey{})
+	case event.AcquireLock:
+		return c.Key != (event.IdempotencyKey{})
+	case event.DeleteRun, event.ReviveLease, event.ReleaseLease, event.ReleaseLock, event.CancelRun:
 		return true
 	}
 	return false
@@ -51,6 +56,20 @@ func (h *hold) settle(ctx context.Context, r event.Result) (event.Result, error)
 	case event.DeleteRun:
 		if errors.Is(r.Refusal, event.ErrRunDeleted) {
 			return event.Result{Index: r.Index}, nil
+		}
+	case event.AcquireLease, event.AcquireLock:
+		// The first attempt may have been granted, and superseded since.
+		if errors.Is(r.Refusal, event.ErrFenced) || errors.Is(r.Refusal, event.ErrLeaseHeld) {
+			return event.Result{}, h.giveUp(r.Refusal)
+		}
+	case event.ReleaseLease, event.ReleaseLock:
+		// Somebody else has it, or nobody: it is no longer held at this epoch, which was asked for.
+		if errors.Is(r.Refusal, event.ErrFenced) {
+			return event.Result{Index: r.Index}, nil
+		}
+	case event.CancelRun:
+		if errors.Is(r.Refusal, event.ErrRunEnded) {
+			return event.Result{}, h.giveUp(r.Refusal) // perhaps by this very cancel
 		}
 	}
 	return r, nil

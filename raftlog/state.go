@@ -33,6 +33,16 @@ type State interface {
 	Export(ctx context.Context, w io.Writer) (index uint64, err error)
 	// Records reads a run; [Node.Propose] compares with it after an unknown outcome.
 	Records(ctx context.Context, run event.RunID, from event.Offset, maxRecords, maxBytes int) (event.Page, error)
+	// Run reads a run; a renewal of a lease that nobody judges says why.
+	Run(ctx context.Context, id event.RunID) (event.Run, error)
+	// Leases returns what there is to judge: open runs with a lease, a takeover window or a pending
+	// cancel, and locks. Runs that cannot be read are told apart and leave the others be.
+	Leases() (views []event.LeaseView, unreadable []error)
+	// OnLease sets what is told of every change of those, on Raft's goroutine, after the change was
+	// applied. It is called once, before the first entry, and f does not block.
+	OnLease(f func([]event.LeaseView))
+	// ClosingBytes returns how many bytes ending the run with that status would write.
+	ClosingBytes(ctx context.Context, run event.RunID, status event.Status) (uint64, error)
 	// Close releases the state; no other method is called afterwards.
 	Close() error
 }

@@ -15,11 +15,14 @@ type commandLine struct {
 	Config configFile `help:"Read flags from a JSON file." placeholder:"FILE"`
 
 	Quickstart quickstartCmd `cmd:"" help:"Start three nodes, stream the sample run through them, kill one, show that nothing is lost."`
+	Demo       demoCmd       `cmd:"" help:"Kill the host of a run in the middle of a tool call and watch another take over."`
+	DemoHost   demoHostCmd   `cmd:"" hidden:""`
 	Dev        devCmd        `cmd:"" help:"Run a cluster of three nodes on this machine until Ctrl-C."`
 	Serve      serveCmd      `cmd:"" help:"Run one node."`
 
 	Append     appendCmd     `cmd:"" help:"Append events, one JSON object a line, to a run."`
 	Tail       tailCmd       `cmd:"" help:"Follow a run's events until it ends."`
+	Replay     replayCmd     `cmd:"" help:"Send a host's whole stream again: append what the run lacks."`
 	Transcript transcriptCmd `cmd:"" help:"Print a run's messages."`
 	Tools      toolsCmd      `cmd:"" help:"Print a run's tool calls."`
 	State      stateCmd      `cmd:"" help:"Print a run's shared state."`

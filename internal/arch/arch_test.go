@@ -20,7 +20,7 @@ var ours = map[string][]string{
 	"event":      {},
 	"projection": {"event"},
 	"fsm":        {"event", "projection"},
-	"raftlog":    {"event", "fsm"},
+	"raftlog":    {"event", "fsm", "lease"},
 	"lease":      {"event"},
 	"gateway":    {"event", "projection", "raftlog", "docs"},
 	"client":     {"event"},
