@@ -91,7 +91,7 @@ func (c *Client) Takeover(ctx context.Context, id event.RunID, t Takeover) (*Han
 		return nil, fmt.Errorf("take over: %w", err)
 	}
 	asked := time.Now()
-	run, err = c.acquire(ctx, run, t)
+	run, err = c.takeLease(ctx, run, t)
 	if err != nil {
 		return nil, fmt.Errorf("take over run %s: %w", id, err)
 	}
@@ -151,7 +151,7 @@ func (h *Handle) Release(ctx context.Context, takeoverMs *int64) error {
 	if err := h.settle(ctx); err != nil {
 		return fmt.Errorf("release run %s: %w", h.run.RunID, err)
 	}
-	if err := h.c.release(ctx, h.run.RunID, h.run.Epoch, takeoverMs); err != nil {
+	if err := h.c.giveLease(ctx, h.run.RunID, h.run.Epoch, takeoverMs); err != nil {
 		h.learn(err)
 		return fmt.Errorf("release run %s: %w", h.run.RunID, err)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/runlog/runlog/event"
 )
 
-func (c *Client) acquire(ctx context.Context, run event.Run, t Takeover) (event.Run, error) {
+func (c *Client) takeLease(ctx context.Context, run event.Run, t Takeover) (event.Run, error) {
 	key := rand.Text()
 	deadline := time.Now().Add(t.Wait)
 	for {
@@ -56,7 +56,7 @@ func (c *Client) acquire(ctx context.Context, run event.Run, t Takeover) (event.
 	}
 }
 
-func (c *Client) renewOnce(ctx context.Context, run event.RunID, epoch event.Epoch, patience time.Duration) (cancelRequested bool, err error) {
+func (c *Client) extendLease(ctx context.Context, run event.RunID, epoch event.Epoch, patience time.Duration) (cancelRequested bool, err error) {
 	a, err := c.do(ctx, &call{method: http.MethodPut, path: runPath(run, "/lease"), header: http.Header{"Run-Epoch": {strconv.FormatUint(uint64(epoch), 10)}}, body: []byte("{}"), repeatable: true, patience: patience})
 	if err != nil {
 		return false, err
@@ -67,7 +67,7 @@ func (c *Client) renewOnce(ctx context.Context, run event.RunID, epoch event.Epo
 	return got.CancelRequested, decode(a, &got)
 }
 
-func (c *Client) release(ctx context.Context, run event.RunID, epoch event.Epoch, takeoverMs *int64) error {
+func (c *Client) giveLease(ctx context.Context, run event.RunID, epoch event.Epoch, takeoverMs *int64) error {
 	q := url.Values{}
 	if takeoverMs != nil {
 		q.Set("takeoverMs", strconv.FormatInt(*takeoverMs, 10))

@@ -12,7 +12,7 @@ func (h *Handle) renew(ctx context.Context, asked time.Time) {
 	next := asked.Add(term / 3)
 	for sleep(ctx, time.Until(next)) {
 		began := time.Now()
-		cancelled, err := h.c.renewOnce(ctx, h.run.RunID, h.run.Epoch, min(term/3, h.c.attempt))
+		cancelled, err := h.c.extendLease(ctx, h.run.RunID, h.run.Epoch, min(term/3, h.c.attempt))
 		switch {
 		case err == nil:
 			next = began.Add(term / 3)

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"net/http"
+	"strconv"
 
 	"github.com/gin-gonic/gin"
 
@@ -37,7 +38,7 @@ func (g *Gateway) appendEvents(c *gin.Context) error {
 	if res.Refusal != nil {
 		return res.Refusal
 	}
-	b.out = appendAppended(b.out, &res.Appended)
+	b.out = appendAppended(b.out, &res.Appended, g.remainingAfter(&cmd.Batch, &res.Appended))
 	return writeJSON(c, http.StatusOK, b.out)
 }
 
@@ -92,8 +93,20 @@ func producerHeaders(h http.Header) (*event.Producer, error) {
 	return &event.Producer{ID: event.ProducerID(id), Epoch: *epoch, Seq: *seq}, nil
 }
 
+// remainingAfter is how long the lease lasts that an append renewed, in ms; -1: none, or not known here.
+func (g *Gateway) remainingAfter(b *event.Batch, a *event.Appended) int64 {
+	if g.leases == nil || b.Epoch == nil || a.Duplicate {
+		return -1
+	}
+	left, ok := g.leases.LeaseRemaining(b.Run)
+	if !ok {
+		return -1
+	}
+	return left.Milliseconds()
+}
+
 // appendAppended appends the answer to an accepted append.
-func appendAppended(dst []byte, a *event.Appended) []byte {
+func appendAppended(dst []byte, a *event.Appended, expiresInMs int64) []byte {
 	dst = append(dst, `{"firstOffset":`...)
 	dst = appendOffset(dst, a.FirstOffset)
 	dst = append(dst, `,"tail":`...)
@@ -108,6 +121,10 @@ func appendAppended(dst []byte, a *event.Appended) []byte {
 	}
 	if a.CancelRequested {
 		dst = append(dst, `,"cancelRequested":true`...)
+	}
+	if expiresInMs >= 0 {
+		dst = append(dst, `,"expiresInMs":`...)
+		dst = strconv.AppendInt(dst, expiresInMs, 10)
 	}
 	return append(dst, '}')
 }

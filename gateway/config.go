@@ -14,6 +14,8 @@ type Config struct {
 	Log     Log
 	Reader  Reader
 	Cluster Cluster
+	// Leases are this node's, too; nil: the routes about leases, cancels and locks are not served.
+	Leases Leases
 	// Logger receives what goes wrong inside; nil discards. Payloads are never logged.
 	Logger *slog.Logger
 	// Registry receives the gateway's metrics and is what GET /metrics shows; nil: a new one.

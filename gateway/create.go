@@ -53,7 +53,9 @@ func (g *Gateway) createRun(c *gin.Context) error {
 		status = http.StatusCreated
 	}
 	c.Writer.Header().Set("Location", "/v1/runs/"+escapeSegment(string(cmd.Run)))
-	return writeValue(c, status, createdRun{g.whole(c, res), res.Created})
+	run := g.whole(c, res)
+	g.addRemaining(run)
+	return writeValue(c, status, createdRun{run, res.Created})
 }
 
 // parseCreate reads the request object. Everything that would differ between two nodes, such as a

@@ -17,6 +17,7 @@ type Gateway struct {
 	node    Log
 	reader  Reader
 	cluster Cluster
+	leases  Leases // nil: there are none
 	metrics *metrics
 
 	plain      http.Handler // Gin
@@ -37,7 +38,7 @@ func New(cfg Config) (*Gateway, error) {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
 	g := &Gateway{
-		cfg: cfg, log: cfg.Logger, node: cfg.Log, reader: cfg.Reader, cluster: cfg.Cluster,
+		cfg: cfg, log: cfg.Logger, node: cfg.Log, reader: cfg.Reader, cluster: cfg.Cluster, leases: cfg.Leases,
 		tails: make(chan struct{}, cfg.MaxTails), replays: make(chan struct{}, maxReplays), replayPatience: replayPatience, draining: make(chan struct{}),
 	}
 	if g.metrics, err = newMetrics(cfg.Registry); err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"unicode/utf8"
 
+	"github.com/gin-gonic/gin"
 	"github.com/tidwall/gjson"
 
 	"github.com/runlog/runlog/event"
@@ -143,4 +144,46 @@ func (o *object) raw(name string, is func(gjson.Result) bool, kind string) []byt
 		return nil
 	}
 	return []byte(v.Raw)
+}
+
+// bodyObject reads a request's body as an object.
+func bodyObject(c *gin.Context) (*object, error) {
+	b, err := readBody(c)
+	if err != nil {
+		return nil, err
+	}
+	defer b.free() // newObject copies
+	return newObject(b.in)
+}
+
+// required returns a member that is an id and must be there.
+func (o *object) required(name string) string {
+	s := o.id(name)
+	if s == "" {
+		o.fail(name, "is missing")
+	}
+	return s
+}
+
+// natural returns a member that is a number without a sign, or nil.
+func (o *object) natural(name string) *uint64 {
+	n := (*uint64)(nil)
+	if m := o.number(name, 0, int64(maxNumber)); m != nil {
+		u := uint64(*m)
+		n = &u
+	}
+	return n
+}
+
+// text returns a member that is a string of at most limit bytes, or "".
+func (o *object) text(name string, limit int) string {
+	v, ok := o.get(name)
+	if !ok {
+		return ""
+	}
+	if v.Type != gjson.String || len(v.Str) > limit {
+		o.fail(name, "must be a string of at most "+itoa(limit)+" bytes")
+		return ""
+	}
+	return v.Str
 }

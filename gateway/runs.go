@@ -47,6 +47,9 @@ func (g *Gateway) getRun(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
+	if at == nil {
+		g.addRemaining(&run)
+	}
 	return writeValue(c, http.StatusOK, &run)
 }
 

@@ -27,6 +27,8 @@ type serveCmd struct {
 	ElectionTimeout  time.Duration `help:"How long a candidate waits for votes." default:"500ms"`
 	CommitTimeout    time.Duration `help:"How late an idle leader tells its followers what is committed." default:"5ms"`
 
+	MinLease time.Duration `help:"The shortest lease; less than a second is for tests." default:"1s" hidden:""`
+
 	LogLevel    string `help:"debug, info, warn or error." enum:"debug,info,warn,error" default:"info"`
 	LogFormat   string `help:"text or json." enum:"text,json" default:"text"`
 	MemoryLimit int64  `help:"Soft limit of the heap in MiB, unless GOMEMLIMIT is set." default:"512" placeholder:"MIB"`
