@@ -136,7 +136,7 @@ func acquireKey(c *gin.Context, scope string) (event.IdempotencyKey, error) {
 // wake it, too, and cost a look.
 func (g *Gateway) acquire(c *gin.Context, cmd event.Command, wait time.Duration, watch Watch, free func() bool) (event.Result, error) {
 	if wait > 0 {
-		if err := g.liftDeadlines(c); err != nil {
+		if err := liftDeadlines(c); err != nil {
 			return event.Result{}, err
 		}
 	}
