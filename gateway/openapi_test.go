@@ -63,7 +63,8 @@ func TestOpenAPIDescribesEveryRoute(t *testing.T) {
 		}
 	}
 	param := regexp.MustCompile(`:(\w+)`)
-	for _, r := range start(t).gw.routes() {
+	h, _ := startLeases(t)
+	for _, r := range h.gw.routes() {
 		served = append(served, r.method+" "+param.ReplaceAllString(r.path, "{$1}"))
 	}
 	slices.Sort(described)
@@ -140,6 +141,7 @@ func TestOpenAPIConformance(t *testing.T) {
 	c.service()
 	c.runs()
 	c.events()
+	c.leases()
 	c.failures()
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {

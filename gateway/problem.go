@@ -54,6 +54,7 @@ var problems = map[string]problemKind{
 	event.CodeLeaseHeld:        {status: 409, title: "The lease is held"},
 	event.CodeRunActive:        {status: 409, title: "The run has not ended"},
 	event.CodeDiverged:         {status: 409, title: "The replay differs from the log"},
+	event.CodeStaleVerdict:     {status: 409, title: "The run moved on"}, // of the lessor's proposals: no client's
 	event.CodeTooLarge:         {status: 413, title: "Too large"},
 	event.CodeOffsetOutOfRange: {status: 416, title: "Beyond the tail"},
 

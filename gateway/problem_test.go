@@ -27,7 +27,8 @@ func TestEveryRefusalHasAProblem(t *testing.T) {
 		// Data that differs from the zero value, in whatever shape the refusal has.
 		want, err := event.DecodeRefusal(code, []byte(`{"epoch":3,"currentEpoch":4,"terminalOffset":5,"expected":6,"tail":7,
 			"expectedSeq":8,"receivedSeq":9,"producerEpoch":10,"currentProducerEpoch":11,"seq":12,"limit":13,"index":14,"reason":"r \"q\"",
-			"run":{"runId":"r"},"activeRunId":"a","holder":"h","expiresInMs":15,"what":"w","offset":16}`))
+			"run":{"runId":"r"},"activeRunId":"a","holder":"h","expiresInMs":15,"what":"w","offset":16,
+			"stored":{"a":1},"replayed":{"a":2},"field":"a","hint":"h"}`))
 		if err != nil {
 			t.Fatal(err)
 		}

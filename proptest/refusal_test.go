@@ -2,6 +2,7 @@ package proptest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http/httptest"
 	"reflect"
@@ -58,6 +59,7 @@ func TestRefusalsCrossTheWire(t *testing.T) {
 		event.CodeProducerConflict: &event.ProducerConflict{Seq: 8}, event.CodeTooManyProducers: &event.TooManyProducers{Limit: 1024},
 		event.CodeInvalidEvent: &event.InvalidEvent{Index: 2, Reason: "because"}, event.CodeRunExists: &event.RunExists{Run: &event.Run{RunID: "r", ThreadID: "t"}},
 		event.CodeThreadBusy: &event.ThreadBusy{ActiveRunID: "r"}, event.CodeLeaseHeld: &event.LeaseHeld{Holder: "h", ExpiresInMs: ptr(int64(5))},
+		event.CodeDiverged: &event.Diverged{Offset: 7, Stored: json.RawMessage(`{"a":1}`), Replayed: json.RawMessage(`{"a":2}`), Field: "a", Hint: "h"},
 		event.CodeTooLarge: &event.TooLarge{What: "w", Limit: 1}, event.CodeOffsetOutOfRange: &event.OffsetOutOfRange{Offset: 9, Tail: 3},
 	}
 	for _, code := range event.RefusalCodes() {
