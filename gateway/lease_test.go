@@ -1,205 +1,184 @@
 package gateway
 
 import (
-	"context"
-	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
-	"time"
-
-	"github.com/hashicorp/raft"
+	"testing/synctest"
 
 	"github.com/runlog/runlog/event"
-	"github.com/runlog/runlog/fsm"
 	"github.com/runlog/runlog/raftlog"
 )
 
-// leaseNode is a node of one: a real state machine that applies each command at once, and a lessor
-// that renews whatever is at its epoch and judges nothing.
-type leaseNode struct {
-	m    *fsm.Machine
-	left time.Duration // what LeaseRemaining says; 0: unknown
+const lease = "/v1/runs/r/lease"
+
+func TestAcquire(t *testing.T) {
+	t.Parallel()
+	l := startLeasing(t)
+	l.want(409, "POST", lease, `{"holder":"g"}`, "", "code", `"lease_held"`, "holder", `"h"`, "expiresInMs", "900")
+	l.want(200, "POST", lease, `{"holder":"h","leaseMs":1000}`, "", "epoch", "2", "tail", "3", "expiresInMs", "900",
+		"open", `{"messages":["m"],"toolCalls":[]}`)
+	l.want(409, "POST", lease, `{"holder":"g","ifEpoch":1,"steal":true}`, "", "code", `"fenced"`, "currentEpoch", "2")
+	for range 2 {
+		l.want(200, "POST", lease, `{"holder":"g","ifEpoch":2,"steal":true}`, "Idempotency-Key: k", "epoch", "3")
+	}
+	l.want(404, "POST", "/v1/runs/x/lease", `{"holder":"g"}`, "", "code", `"run_not_found"`)
+	l.left = 0
+	l.want(200, "POST", lease, `{"holder":"g","leaseMs":5000}`, "", "expiresInMs", "5000")
+	l.change("r", func(r *event.Run) { r.Ended = true })
+	l.want(409, "POST", lease, `{"holder":"g"}`, "", "code", `"run_ended"`, "terminalOffset", "2")
+	l.err = raftlog.ErrOutcomeUnknown
+	l.want(504, "POST", lease, `{"holder":"g"}`, "", "code", `"outcome_unknown"`)
 }
 
-// machineReader is the state machine as Reader.
-type machineReader struct{ *fsm.Machine }
-
-func (r machineReader) Watch(id event.RunID) Watch { return r.Machine.Watch(id) }
-
-func (n *leaseNode) Propose(_ context.Context, c event.Command) (event.Result, error) {
-	index := n.m.Applied() + 1
-	entry := event.AppendEntry(nil, event.Entry{Time: event.Time(index), Commands: []event.Command{c}})
-	return n.m.Apply(&raft.Log{Index: index, Term: 1, Type: raft.LogCommand, Data: entry}).([]event.Result)[0], nil
+func TestLeaseInput(t *testing.T) {
+	t.Parallel()
+	l := startLeasing(t)
+	for _, c := range [][4]string{
+		{"POST", lease, `{}`, ""}, {"POST", lease, `{"holder":7}`, ""}, {"POST", lease, `{"holder":"."}`, ""},
+		{"POST", lease, `{"holder":"h","leaseMs":999}`, ""}, {"POST", lease, `{"holder":"h","leaseMs":600001}`, ""},
+		{"POST", lease, `{"holder":"h","waitMs":-1}`, ""}, {"POST", lease, `{"holder":"h","waitMs":60001}`, ""},
+		{"POST", lease, `{"holder":"h","steal":true}`, ""}, {"POST", lease, `{"holder":"h","ifEpoch":"1"}`, ""},
+		{"POST", lease, `[]`, ""}, {"POST", lease, `{"holder":"h"}`, "Idempotency-Key: ."},
+		{"PUT", lease, `{}`, ""}, {"PUT", lease, `{"leaseMs":1}`, "Run-Epoch: 1"}, {"PUT", lease, `{}`, "Run-Epoch: x"},
+		{"DELETE", lease, "", ""}, {"DELETE", lease + "?takeoverMs=86400001", "", "Run-Epoch: 1"}, {"DELETE", lease + "?takeoverMs=x", "", "Run-Epoch: 1"},
+		{"PUT", "/v1/leases", `{"runs":[]}`, ""}, {"PUT", "/v1/leases", `{"holder":"h"}`, ""},
+		{"PUT", "/v1/leases", `{"holder":"h","runs":[{"runId":"r"}]}`, ""}, {"PUT", "/v1/leases", `{"holder":"h","runs":[{"runId":"","epoch":1}]}`, ""},
+		{"DELETE", "/v1/leases", `{}`, ""}, {"DELETE", "/v1/leases", `{"holder":"h","takeoverMs":1.5}`, ""},
+		{"POST", "/v1/runs/r/cancel", `{"withinMs":600001}`, ""}, {"POST", "/v1/runs/r/cancel", `{"reason":1}`, ""},
+		{"POST", "/v1/runs/r/cancel", `{"reason":"` + strings.Repeat("x", 1025) + `"}`, ""},
+		{"POST", "/v1/locks/k", `{}`, ""}, {"PUT", "/v1/locks/k", `{}`, ""}, {"DELETE", "/v1/locks/k", "", ""},
+		{"POST", "/v1/locks/%01", `{"holder":"h"}`, ""},
+	} {
+		l.want(400, c[0], c[1], c[2], c[3], "code", `"bad_request"`)
+	}
+	if len(l.asked) != 0 {
+		t.Errorf("proposed %v", l.asked)
+	}
 }
 
-func (n *leaseNode) ReadIndex(context.Context) error { return nil }
-func (n *leaseNode) WaitApplied(ctx context.Context, index uint64) error {
-	return n.m.WaitApplied(ctx, index)
+func TestRenewAndRelease(t *testing.T) {
+	t.Parallel()
+	l := startLeasing(t)
+	l.want(200, "PUT", lease, "", "Run-Epoch: 1", "epoch", "1", "expiresInMs", "1000", "cancelRequested", "false")
+	l.want(200, "PUT", lease, `{"leaseMs":2000}`, "Run-Epoch: 1", "expiresInMs", "2000")
+	l.want(409, "PUT", lease, `{}`, "Run-Epoch: 2", "code", `"fenced"`, "epoch", "2", "currentEpoch", "1")
+	l.add("s")
+	l.want(200, "PUT", "/v1/leases", `{"holder":"h","leaseMs":2000,"runs":[{"runId":"r","epoch":1},{"runId":"s","epoch":9},{"runId":"x","epoch":1}]}`, "",
+		"runs", `[{"runId":"r","ok":true,"expiresInMs":2000},{"runId":"s","ok":false,"code":"fenced"},{"runId":"x","ok":false,"code":"run_not_found"}]`)
+	l.want(200, "PUT", "/v1/leases", `{"holder":"h","runs":[]}`, "", "runs", "[]")
+	l.want(409, "DELETE", lease, "", "Run-Epoch: 2", "code", `"fenced"`)
+	l.want(204, "DELETE", lease+"?takeoverMs=0", "", "Run-Epoch: 1")
+	if c := l.asked[len(l.asked)-1].(event.ReleaseLease); c.TakeoverMs == nil || *c.TakeoverMs != 0 {
+		t.Errorf("%+v", c)
+	}
+	l.err = raftlog.ErrUnavailable
+	l.want(503, "PUT", lease, "", "Run-Epoch: 1", "code", `"unavailable"`)
 }
 
-func (n *leaseNode) Renew(ctx context.Context, renewals []raftlog.Renewal) ([]raftlog.RenewResult, error) {
-	results := make([]raftlog.RenewResult, len(renewals))
-	for i, r := range renewals {
-		var epoch event.Epoch
-		if r.Lock {
-			v, _ := n.m.Lock(event.LockName(r.Run))
-			epoch = v.Epoch
-		} else if run, err := n.m.Run(ctx, r.Run); err != nil {
-			results[i].Refusal = err.(event.Refusal)
-			continue
-		} else {
-			epoch, results[i].CancelRequested = run.Epoch, run.CancelRequested
-		}
-		if results[i].ExpiresInMs = r.LeaseMs; epoch != r.Epoch {
-			results[i].Refusal = &event.Fenced{Epoch: r.Epoch, CurrentEpoch: epoch}
+func TestReleaseAllOfAHolder(t *testing.T) {
+	t.Parallel()
+	l := startLeasing(t)
+	l.add("s")
+	l.add("theirs")
+	l.change("theirs", func(r *event.Run) { r.Lease.Holder = "g" })
+	w := httptest.NewRecorder()
+	l.g.ServeHTTP(w, httptest.NewRequest("DELETE", "/v1/leases", strings.NewReader(`{"holder":"h","takeoverMs":7}`)))
+	got := w.Body.String()
+	if w.Code != 200 || strings.Count(got, `"runId"`) != 2 || strings.Count(got, `"state":"released"`) != 2 || strings.Contains(got, "theirs") ||
+		strings.Contains(got, `"open"`) || w.Header().Get("Runlog-Token") == "" {
+		t.Errorf("%d %s %v", w.Code, got, w.Header())
+	}
+	for _, c := range l.asked {
+		if r := c.(event.ReleaseLease); r.TakeoverMs == nil || *r.TakeoverMs != 7 {
+			t.Errorf("%+v", r)
 		}
 	}
-	return results, nil
+	l.want(200, "DELETE", "/v1/leases", `{"holder":"h"}`, "", "runs", "[]")
+	l.err = raftlog.ErrUnavailable
+	l.want(503, "DELETE", "/v1/leases", `{"holder":"g"}`, "")
 }
 
-func (n *leaseNode) LeaseRemaining(event.RunID) (time.Duration, bool)   { return n.left, n.left > 0 }
-func (n *leaseNode) LockRemaining(event.LockName) (time.Duration, bool) { return n.left, n.left > 0 }
-func (n *leaseNode) HolderRuns(h event.HolderID) ([]event.LeaseView, error) {
-	return n.m.HolderRuns(h)
-}
-func (n *leaseNode) Lock(name event.LockName) (event.LeaseView, bool) { return n.m.Lock(name) }
-func (n *leaseNode) WatchLock(name event.LockName) Watch              { return n.m.WatchLock(name) }
-
-// startLeases serves a gateway over a leaseNode.
-func startLeases(t testing.TB) (*harness, *leaseNode) {
-	t.Helper()
-	m, err := fsm.Open(fsm.Config{InMemory: true, Fatal: func(err error) { t.Error(err) }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := &leaseNode{m: m}
-	gw, err := New(Config{Log: n, Reader: machineReader{m}, Leases: n, Cluster: newFake()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv := httptest.NewServer(gw)
-	t.Cleanup(func() {
-		gw.Drain()
-		srv.Close()
-		if err := m.Close(); err != nil {
-			t.Error(err)
+func TestWaitForALease(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := startLeasing(t)
+		l.want(409, "POST", lease, `{"holder":"g","waitMs":20}`, "", "code", `"lease_held"`)
+		go l.want(200, "POST", lease, `{"holder":"g","waitMs":60000}`, "", "epoch", "2")
+		synctest.Wait()
+		for range 5 { // the holder writes: looked at, not proposed
+			l.change("r", func(r *event.Run) { r.Tail++ })
+			synctest.Wait()
 		}
+		if n := len(l.asked); n != 2 {
+			t.Errorf("%d proposals while the lease is held", n)
+		}
+		l.change("r", func(r *event.Run) { r.Lease.State = event.LeaseStateLapsed })
+		synctest.Wait()
+		if n := len(l.asked); n != 3 || l.runs["r"].Lease.Holder != "g" {
+			t.Errorf("%d proposals, %+v", n, l.runs["r"].Lease)
+		}
+		go l.want(409, "POST", lease, `{"holder":"h","waitMs":60000}`, "", "code", `"lease_held"`)
+		synctest.Wait()
+		l.g.Drain()
+		synctest.Wait()
 	})
-	return &harness{t, nil, gw, srv, &http.Client{Transport: &http.Transport{DisableCompression: true}}}, n
 }
 
-const (
-	leasePath = "/v1/runs/r/lease"
-	eventPath = "/v1/runs/r/events"
-)
-
-func TestLeaseLifeOverHTTP(t *testing.T) {
+func TestCancelAndWhatAppendsSay(t *testing.T) {
 	t.Parallel()
-	h, n := startLeases(t)
-	h.must(201, "POST", "/v1/runs", `{"runId":"r","takeoverMs":60000}`)
-	first := h.must(200, "POST", leasePath, `{"holder":"a","leaseMs":2000}`, "Idempotency-Key", "k")
-	again := h.must(200, "POST", leasePath, `{"holder":"a","leaseMs":2000}`, "Idempotency-Key", "k")
-	if string(first.body) != string(again.body) || first.json(t, "epoch") != 1.0 || first.json(t, "tail") != 1.0 {
-		t.Fatalf("%s, repeated %s", first, again)
+	l := startLeasing(t)
+	const events = "/v1/runs/r/events"
+	l.want(200, "POST", events, `{"type":"CUSTOM","name":"n","value":1}`, "Run-Epoch: 1", "expiresInMs", "900", "cancelRequested", "")
+	l.want(202, "POST", "/v1/runs/r/cancel", `{"reason":"stop","withinMs":5}`, "", "runId", `"r"`, "cancelRequested", "true")
+	if c := l.asked[len(l.asked)-1].(event.CancelRun); c != (event.CancelRun{Run: "r", Reason: "stop", WithinMs: 5}) {
+		t.Errorf("%+v", c)
 	}
-	n.left = 700 * time.Millisecond
-	if r := h.problem(409, "lease_held", "POST", leasePath, `{"holder":"b"}`); r.json(t, "expiresInMs") != 700.0 || r.json(t, "holder") != "a" {
-		t.Fatalf("%s", r)
+	l.want(200, "POST", events, `{"type":"CUSTOM","name":"n","value":1}`, "Run-Epoch: 1", "cancelRequested", "true")
+	l.want(200, "PUT", lease, "", "Run-Epoch: 1", "cancelRequested", "true")
+	l.want(202, "POST", "/v1/runs/r/cancel", "", "")
+	if c := l.asked[len(l.asked)-1].(event.CancelRun); c.WithinMs != defaultWithinMs {
+		t.Errorf("%+v", c)
 	}
-	h.problem(428, "epoch_required", "POST", eventPath, custom(1))
-	h.must(200, "POST", eventPath, custom(1), "Run-Epoch", "1")
-	h.problem(400, "bad_request", "PUT", leasePath, "")
-	h.problem(409, "fenced", "PUT", leasePath, "", "Run-Epoch", "2")
-	if r := h.must(200, "PUT", leasePath, `{"leaseMs":3000}`, "Run-Epoch", "1"); r.json(t, "expiresInMs") != 3000.0 || r.json(t, "cancelRequested") != false {
-		t.Fatalf("%s", r)
-	}
-	h.problem(400, "bad_request", "POST", leasePath, `{"holder":"b","steal":true}`)
-	h.problem(409, "fenced", "POST", leasePath, `{"holder":"b","steal":true,"ifEpoch":7}`)
-	h.must(200, "POST", leasePath, `{"holder":"b","steal":true,"ifEpoch":1}`)
-	for _, w := range [][3]string{{"POST", eventPath, custom(2)}, {"PUT", leasePath, ""}, {"DELETE", leasePath, ""}, {"PATCH", "/v1/runs/r", `{"metadata":{}}`}} {
-		h.problem(409, "fenced", w[0], w[1], w[2], "Run-Epoch", "1")
-	}
-	h.must(204, "DELETE", leasePath+"?takeoverMs=5", "", "Run-Epoch", "2")
-	h.problem(400, "bad_request", "DELETE", leasePath+"?takeoverMs=-5", "", "Run-Epoch", "2")
+	l.left = 0
+	l.want(200, "POST", events, `{"type":"CUSTOM","name":"n","value":1}`, "Run-Epoch: 1", "expiresInMs", "")
+	l.change("r", func(r *event.Run) { r.Ended = true })
+	l.want(409, "POST", "/v1/runs/r/cancel", "", "", "code", `"run_ended"`)
+	l.want(404, "POST", "/v1/runs/x/cancel", "", "", "code", `"run_not_found"`)
 }
 
-// TestLeaseWait: an acquisition that waits is granted as soon as the lease is given up, and refused
-// when the wait is over.
-func TestLeaseWait(t *testing.T) {
+func TestRunSaysWhatRemains(t *testing.T) {
 	t.Parallel()
-	h, _ := startLeases(t)
-	h.must(201, "POST", "/v1/runs", `{"runId":"r","holder":"a"}`)
-	h.problem(409, "lease_held", "POST", leasePath, `{"holder":"b","waitMs":1}`)
-	granted := make(chan reply)
-	go func() { granted <- h.do("POST", leasePath, `{"holder":"b","waitMs":60000}`) }()
-	h.must(204, "DELETE", leasePath, "", "Run-Epoch", "1")
-	if r := <-granted; r.status != 200 || r.json(t, "epoch") != 2.0 {
-		t.Fatalf("%s", r)
-	}
-	h.must(200, "POST", "/v1/locks/l", `{"holder":"a"}`)
-	go func() { granted <- h.do("POST", "/v1/locks/l", `{"holder":"b","waitMs":60000}`) }()
-	h.must(204, "DELETE", "/v1/locks/l", "", "Run-Epoch", "1")
-	if r := <-granted; r.status != 200 || r.json(t, "epoch") != 2.0 {
-		t.Fatalf("%s", r)
-	}
+	l := startLeasing(t)
+	l.want(200, "GET", "/v1/runs/r", "", "", "lease", `{"holder":"h","leaseMs":1000,"state":"held","expiresInMs":900}`)
+	l.change("r", func(r *event.Run) { r.Lease.State = event.LeaseStateLapsed })
+	l.want(200, "GET", "/v1/runs/r", "", "", "lease", `{"holder":"h","leaseMs":1000,"state":"lapsed"}`)
 }
 
-func TestManyLeases(t *testing.T) {
+func TestLocks(t *testing.T) {
 	t.Parallel()
-	h, _ := startLeases(t)
-	for _, id := range []string{"a", "b", "c"} {
-		h.must(201, "POST", "/v1/runs", `{"runId":"`+id+`","holder":"h"}`)
-	}
-	h.must(202, "POST", "/v1/runs/b/cancel", "{}")
-	r := h.must(200, "PUT", "/v1/leases", `{"holder":"h","leaseMs":2000,"runs":[{"runId":"a","epoch":1},{"runId":"b","epoch":1},{"runId":"c","epoch":9},{"runId":"none","epoch":1}]}`)
-	want := `{"runs":[{"runId":"a","ok":true,"expiresInMs":2000},{"runId":"b","ok":true,"expiresInMs":2000,"cancelRequested":true},{"runId":"c","ok":false,"code":"fenced"},{"runId":"none","ok":false,"code":"run_not_found"}]}`
-	if strings.TrimSpace(string(r.body)) != want {
-		t.Fatalf("got %s\nwant %s", r.body, want)
-	}
-	for _, bad := range []string{`{}`, `{"runs":7}`, `{"runs":[7]}`, `{"runs":[{"runId":"a"}]}`, `{"runs":[{"runId":"a","epoch":-1}]}`, `{"runs":[{"runId":"","epoch":1}]}`} {
-		h.problem(400, "bad_request", "PUT", "/v1/leases", bad)
-	}
-	if r := h.must(200, "DELETE", "/v1/leases", `{"holder":"h","takeoverMs":0}`); strings.Count(string(r.body), `"ok":true`) != 3 {
-		t.Fatalf("%s", r)
-	}
-	if r := h.must(200, "DELETE", "/v1/leases", `{"holder":"h"}`); strings.TrimSpace(string(r.body)) != `{"runs":[]}` {
-		t.Fatalf("%s", r)
-	}
+	l := startLeasing(t)
+	l.want(200, "POST", "/v1/locks/k", `{"holder":"h","leaseMs":1000}`, "", "epoch", "1", "expiresInMs", "900")
+	l.want(409, "POST", "/v1/locks/k", `{"holder":"g"}`, "", "code", `"lease_held"`, "holder", `"h"`, "expiresInMs", "900")
+	l.want(200, "PUT", "/v1/locks/k", `{}`, "Run-Epoch: 1", "epoch", "1", "expiresInMs", "1000", "cancelRequested", "")
+	l.want(409, "PUT", "/v1/locks/k", `{}`, "Run-Epoch: 2", "code", `"fenced"`)
+	l.want(409, "DELETE", "/v1/locks/k", "", "Run-Epoch: 2", "code", `"fenced"`)
+	var done sync.WaitGroup
+	done.Go(func() { l.want(200, "POST", "/v1/locks/k", `{"holder":"g","waitMs":60000}`, "", "epoch", "1") })
+	l.want(204, "DELETE", "/v1/locks/k", "", "Run-Epoch: 1")
+	done.Wait()
 }
 
-func TestCancelOverHTTP(t *testing.T) {
+func TestWithoutLeasesTheirRoutesAreNotServed(t *testing.T) {
 	t.Parallel()
-	h, _ := startLeases(t)
-	h.must(201, "POST", "/v1/runs", `{"runId":"r","holder":"a"}`)
-	if r := h.must(202, "POST", "/v1/runs/r/cancel", `{"reason":"the user left","withinMs":50}`); r.json(t, "cancelRequested") != true {
-		t.Fatalf("%s", r)
+	n := newLeaseNode()
+	g, err := New(Config{Log: n, Reader: n, Cluster: n})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if r := h.must(200, "POST", eventPath, custom(1), "Run-Epoch", "1"); r.json(t, "cancelRequested") != true {
-		t.Fatalf("the holder is not told: %s", r)
-	}
-	h.must(200, "POST", eventPath, `{"type":"RUN_FINISHED","outcome":{"type":"cancelled"}}`, "Run-Epoch", "1")
-	h.problem(409, "run_ended", "POST", "/v1/runs/r/cancel", "")
-	h.problem(400, "bad_request", "POST", "/v1/runs/r/cancel", `{"withinMs":"soon"}`)
-	h.problem(404, "run_not_found", "POST", "/v1/runs/none/cancel", "")
-}
-
-// leases covers the operations about leases for [TestOpenAPIConformance].
-func (c *conformance) leases() {
-	h, _ := startLeases(c.h.t)
-	defer func(was *harness) { c.h = was }(c.h)
-	c.h = h
-	c.check(201, "POST", "/v1/runs", `{"runId":"r"}`)
-	c.check(200, "POST", leasePath, `{"holder":"a","leaseMs":2000,"waitMs":0,"ifEpoch":0,"steal":false}`, "Idempotency-Key", "k")
-	c.check(200, "PUT", leasePath, `{"leaseMs":2000}`, "Run-Epoch", "1")
-	c.check(200, "POST", "/v1/runs/r/replay", `[{"type":"RUN_STARTED","threadId":"r","runId":"r"},{"type":"RAW","event":1}]`, "Run-Epoch", "1")
-	c.check(409, "POST", "/v1/runs/r/replay", `[{"type":"RUN_STARTED","threadId":"other","runId":"r"}]`, "Run-Epoch", "1")
-	c.check(202, "POST", "/v1/runs/r/cancel", `{"reason":"x","withinMs":1}`)
-	c.check(200, "PUT", "/v1/leases", `{"holder":"a","leaseMs":2000,"runs":[{"runId":"r","epoch":1},{"runId":"none","epoch":1}]}`)
-	c.check(204, "DELETE", leasePath+"?takeoverMs=1000", "", "Run-Epoch", "1")
-	c.check(200, "DELETE", "/v1/leases", `{"holder":"a"}`)
-	c.check(200, "POST", "/v1/locks/l", `{"holder":"a","leaseMs":2000}`)
-	c.check(409, "POST", "/v1/locks/l", `{"holder":"b"}`)
-	c.check(200, "PUT", "/v1/locks/l", `{"leaseMs":2000}`, "Run-Epoch", "1")
-	c.check(204, "DELETE", "/v1/locks/l", "", "Run-Epoch", "1")
+	l := &leasing{n, t, g}
+	l.add("r")
+	l.want(404, "PUT", "/v1/leases", `{"holder":"h","runs":[]}`, "", "code", `"not_found"`)
+	l.want(200, "GET", "/v1/runs/r", "", "", "lease", `{"holder":"h","leaseMs":1000,"state":"held"}`)
 }

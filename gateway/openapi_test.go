@@ -63,7 +63,7 @@ func TestOpenAPIDescribesEveryRoute(t *testing.T) {
 		}
 	}
 	param := regexp.MustCompile(`:(\w+)`)
-	h, _ := startLeases(t)
+	h, _ := startMachine(t)
 	for _, r := range h.gw.routes() {
 		served = append(served, r.method+" "+param.ReplaceAllString(r.path, "{$1}"))
 	}

@@ -329,7 +329,7 @@ func TestReplayMemoryIsBounded(t *testing.T) {
 	if err != nil || !strings.Contains(string(b), fmt.Sprintf(`"appended":%d,`, n+1)) {
 		t.Fatalf("%s, %v", b, err)
 	}
-	if most == 0 || most > 16<<20 {
+	if batches < 50 || most > 16<<20 { // never measured, or too much
 		t.Fatalf("%d MiB were streamed in %d batches and up to %d KiB held", n*size>>20, batches, most>>10)
 	}
 }

@@ -121,13 +121,14 @@ func (l *lessor) rests() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.idle.Store(true) // before looking: a change that is not seen here sends a token
+	if l.judge.Len() == 0 {
+		l.last = time.Now()
+	}
 	l.take()
 	if l.judge.Len() > 0 {
 		l.idle.Store(false)
-		return false
 	}
-	l.last = time.Now()
-	return true
+	return l.idle.Load()
 }
 
 // take tells the judge of the time since the last probe and of what was applied; l.mu is held. Time

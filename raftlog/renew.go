@@ -143,6 +143,9 @@ func (l *lessor) renew(ctx context.Context, ten *tenure, renewals []Renewal) ([]
 			return nil, ctx.Err()
 		}
 	}
+	if err := shareRound(ctx); err != nil {
+		return nil, err
+	}
 	if _, err := l.n.verified.await(ctx); err != nil {
 		return nil, err
 	}
@@ -150,6 +153,24 @@ func (l *lessor) renew(ctx context.Context, ten *tenure, renewals []Renewal) ([]
 		return nil, errNotReady
 	}
 	return results, nil
+}
+
+// roundEvery is how far apart the rounds are that confirm renewals. Thousands of hosts that renew
+// one run each would otherwise keep a quorum busy with nothing else.
+const roundEvery = 20 * time.Millisecond
+
+// shareRound waits for the next multiple of roundEvery, at which all renewals since the last one ask
+// for their confirmation together.
+func shareRound(ctx context.Context) error {
+	now := time.Now()
+	t := time.NewTimer(now.Truncate(roundEvery).Add(roundEvery).Sub(now))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // extend extends the leases of the renewals in todo, and returns those that must wait for a verdict
