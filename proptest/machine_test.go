@@ -87,6 +87,15 @@ func drawCreate(t *rapid.T) event.CreateRun {
 	return c
 }
 
+func drawAcquire(t *rapid.T, m *model) event.AcquireLease {
+	c := event.AcquireLease{Run: drawRun(t), LeaseMs: 1500, Holder: event.HolderID(rapid.SampledFrom([]string{"h", "g"}).Draw(t, "holder"))}
+	if r := m.runs[c.Run]; r != nil && rapid.IntRange(0, 2).Draw(t, "ifEpoch?") == 0 {
+		e := r.epoch + event.Epoch(rapid.SampledFrom([]int{0, 0, 1}).Draw(t, "epoch off by"))
+		c.IfEpoch, c.Steal = &e, rapid.Bool().Draw(t, "steal")
+	}
+	return c
+}
+
 // answer puts a result into the model's words.
 func answer(c event.Command, r event.Result) string {
 	if r.Refusal != nil {
@@ -102,6 +111,8 @@ func answer(c event.Command, r event.Result) string {
 		if r.Created {
 			return fmt.Sprint("ok created ", r.Run.Epoch)
 		}
+		return fmt.Sprint("ok ", r.Run.Epoch)
+	case event.AcquireLease:
 		return fmt.Sprint("ok ", r.Run.Epoch)
 	}
 	return "ok"
@@ -132,6 +143,10 @@ func (l *machineLaw) check(t *rapid.T) {
 		if err != nil {
 			t.Fatalf("run %s: %v", id, err)
 		}
+		if r.lost {
+			l.checkLost(t, id, r, run)
+			continue
+		}
 		if run.Tail != event.Offset(len(r.events)) || run.Ended != r.ended() || run.Epoch != r.epoch || run.ThreadID != r.thread {
 			t.Fatalf("run %s: %+v, want %+v", id, run, r)
 		}
@@ -156,6 +171,26 @@ func (l *machineLaw) check(t *rapid.T) {
 	}
 	if fmt.Sprint(ids) != fmt.Sprint(l.model.order) {
 		t.Fatalf("listed %v, want %v", ids, l.model.order)
+	}
+}
+
+// checkLost: what the cluster added to a lost run ends with one terminal, and changed nothing before it.
+func (l *machineLaw) checkLost(t *rapid.T, id event.RunID, r *modelRun, run event.Run) {
+	page, err := l.m.Records(context.Background(), id, 0, 1000, 1<<20)
+	if err != nil || run.Status != event.StatusLost || !page.Ended {
+		t.Fatalf("run %s: %+v, %v", id, run, err)
+	}
+	terminals := 0
+	for i, rec := range page.Records {
+		if i < len(r.events) && string(rec.Raw) != r.events[i] {
+			t.Fatalf("run %s: record %d was changed", id, i)
+		}
+		if isTerminal(string(rec.Raw)) {
+			terminals++
+		}
+	}
+	if terminals != 1 || *run.TerminalOffset != run.Tail-1 {
+		t.Fatalf("run %s: %d terminals, %+v", id, terminals, run)
 	}
 }
 
@@ -187,6 +222,24 @@ func TestMachineAgreesWithModel(t *testing.T) {
 			"delete": func(t *rapid.T) {
 				id := drawRun(t)
 				l.apply(t, event.DeleteRun{Run: id}, l.model.delete(id))
+			},
+			"acquire": func(t *rapid.T) {
+				c := drawAcquire(t, l.model)
+				l.apply(t, c, l.model.acquire(&c))
+			},
+			"judge": func(t *rapid.T) {
+				id := drawRun(t)
+				var epoch event.Epoch
+				var tail event.Offset
+				if r := l.model.runs[id]; r != nil {
+					epoch = r.epoch + event.Epoch(rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "epoch off by"))
+					tail = event.Offset(len(r.events) + rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "tail off by"))
+				}
+				if rapid.IntRange(0, 2).Draw(t, "expire?") == 0 {
+					l.apply(t, event.ExpireRun{Run: id, Epoch: epoch, Tail: tail, MaxBytes: 1 << 20}, l.model.judge(id, epoch, tail, true))
+				} else {
+					l.apply(t, event.LapseLease{Run: id, Epoch: epoch, Tail: tail}, l.model.judge(id, epoch, tail, false))
+				}
 			},
 			"flush": func(t *rapid.T) {
 				if err := m.Flush(context.Background()); err != nil {

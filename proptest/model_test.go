@@ -18,6 +18,7 @@ type model struct {
 }
 
 type modelRun struct {
+	lapsed    bool
 	thread    event.ThreadID
 	events    []string
 	epoch     event.Epoch
@@ -25,6 +26,7 @@ type modelRun struct {
 	strict    bool
 	producers map[event.ProducerID]*modelProducer
 	metadata  map[string]int
+	lost      bool // ended by the cluster, with events that the model does not foresee
 }
 
 type modelProducer struct {
@@ -42,7 +44,7 @@ func newModel() *model {
 }
 
 func (r *modelRun) ended() bool {
-	return len(r.events) > 0 && isTerminal(r.events[len(r.events)-1])
+	return r.lost || len(r.events) > 0 && isTerminal(r.events[len(r.events)-1])
 }
 
 func isTerminal(raw string) bool {
@@ -137,6 +139,7 @@ func (r *modelRun) write(b *event.Batch) string {
 			return fmt.Sprint(event.CodeInvalidEvent, " ", i)
 		}
 	}
+	r.lapsed = false // its holder goes on
 	first := event.Offset(len(r.events))
 	r.events = all
 	tail := event.Offset(len(r.events))
@@ -227,12 +230,51 @@ func (m *model) create(c *event.CreateRun) string {
 		return fmt.Sprint("ok ", r.epoch)
 	case r.ended():
 		return event.CodeRunEnded
-	case r.epoch > 0 && r.holder != c.Holder:
+	case r.held() && r.holder != c.Holder:
 		return event.CodeLeaseHeld
 	}
+	return r.take(c.Holder)
+}
+
+func (r *modelRun) held() bool { return r.epoch > 0 && !r.lapsed && !r.lost }
+
+func (r *modelRun) take(h event.HolderID) string {
 	r.epoch++
-	r.holder = c.Holder
+	r.holder, r.lapsed = h, false
 	return fmt.Sprint("ok ", r.epoch)
+}
+
+// acquire returns what an AcquireLease must answer.
+func (m *model) acquire(c *event.AcquireLease) string {
+	r := m.runs[c.Run]
+	switch {
+	case m.deleted[c.Run]:
+		return event.CodeRunDeleted
+	case r == nil:
+		return event.CodeRunNotFound
+	case c.IfEpoch != nil && *c.IfEpoch != r.epoch:
+		return event.CodeFenced
+	case r.ended():
+		return event.CodeRunEnded
+	case r.held() && r.holder != c.Holder && !c.Steal:
+		return event.CodeLeaseHeld
+	}
+	return r.take(c.Holder)
+}
+
+// judge returns what a verdict must answer, and carries it out: it counts only if nothing happened
+// to the run since.
+func (m *model) judge(id event.RunID, epoch event.Epoch, tail event.Offset, expire bool) string {
+	r := m.runs[id]
+	if r == nil || r.epoch != epoch || event.Offset(len(r.events)) != tail || r.ended() || !expire && !r.held() {
+		return event.CodeStaleVerdict
+	}
+	if !expire {
+		r.lapsed = true
+		return "ok"
+	}
+	r.lost = true
+	return "ok"
 }
 
 func (m *model) delete(id event.RunID) string {

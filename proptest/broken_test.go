@@ -1,0 +1,70 @@
+package proptest
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestLawsCatchWhatIsBroken switches mechanisms off, one at a time, in a copy of the source that only the
+// compiler sees (go test -overlay), and expects the law that rests on each to fail: a law that
+// cannot fail proves nothing.
+func TestLawsCatchWhatIsBroken(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds and runs the laws once per mechanism; left out with -short")
+	}
+	for _, c := range []struct{ mechanism, file, was, is, pkg, law string }{
+		{"the fence", "fsm/apply_append.go", "case epoch != nil && *epoch != r.epoch:", "case epoch != nil && *epoch > r.epoch:", "./proptest", "TestMachineAgreesWithModel"},
+		{"the duplicate check", "fsm/apply_append.go", "case b.Producer.Epoch > p.known.epoch || b.Producer.Seq > p.known.lastSeq:", "case true:", "./proptest", "TestMachineAgreesWithModel"},
+		{"the expiry's re-check of the tail", "fsm/apply_lease.go", "r.epoch != epoch || r.tail != tail || r.ended()", "r.epoch != epoch || r.ended()", "./proptest", "TestMachineAgreesWithModel"},
+		{"the expiry's re-check of the epoch", "fsm/apply_lease.go", "r.epoch != epoch || r.tail != tail || r.ended()", "r.tail != tail || r.ended()", "./proptest", "TestMachineAgreesWithModel"},
+		{"the skipping of what was applied", "fsm/apply.go", "if l.Index <= m.applied.get() {", "if false {", "./fsm", "TestReplayAfterCrash"},
+	} {
+		t.Run(c.mechanism, func(t *testing.T) {
+			t.Parallel()
+			out, err := runBroken(t, c.file, c.was, c.is, c.pkg, c.law)
+			if err == nil {
+				t.Fatalf("%s holds without %s", c.law, c.mechanism)
+			}
+			if !strings.Contains(out, "--- FAIL: "+c.law) {
+				t.Fatalf("%s did not fail, something else did: %s", c.law, out)
+			}
+		})
+	}
+}
+
+func runBroken(t *testing.T, file, was, is, pkg, law string) (string, error) {
+	t.Helper()
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(root, filepath.FromSlash(file))
+	source, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Count(string(source), was) != 1 {
+		t.Fatalf("%s no longer says %q once: say here how the mechanism is switched off now", file, was)
+	}
+	dir := t.TempDir()
+	broken := filepath.Join(dir, "broken.go")
+	if err := os.WriteFile(broken, []byte(strings.Replace(string(source), was, is, 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{path: broken}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(list, overlay, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("go", "test", "-overlay", list, "-count=1", "-run", "^"+law+"$", pkg, "-rapid.checks=300", "-rapid.nofailfile", "-rapid.shrinktime=1s")
+	cmd.Dir = root
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
