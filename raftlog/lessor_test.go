@@ -25,16 +25,25 @@ type leasing struct {
 	t        *testing.T
 	machines map[string]*fsm.Machine
 	faults   map[string]*faultyLog
-	bad      atomic.Pointer[event.RunID] // cannot be read when it is to be ended
+	bad      atomic.Pointer[event.RunID]   // cannot be read when it is to be ended
+	stuck    atomic.Pointer[chan struct{}] // the leader's machine waits for it, if set
 }
 
-// damaged is a machine that cannot say what the end of one run would write.
-type damaged struct {
+// faulty is a machine that a test can make hang, or unable to say what the end of one run would write.
+type faulty struct {
 	*fsm.Machine
-	l *leasing
+	l  *leasing
+	id string
 }
 
-func (d damaged) ClosingBytes(ctx context.Context, id event.RunID, s event.Status) (uint64, error) {
+func (d faulty) ApplyBatch(logs []*raft.Log) []any {
+	if stuck := d.l.stuck.Load(); stuck != nil && d.l.lead().id == d.id {
+		<-*stuck
+	}
+	return d.Machine.ApplyBatch(logs)
+}
+
+func (d faulty) ClosingBytes(ctx context.Context, id event.RunID, s event.Status) (uint64, error) {
 	if bad := d.l.bad.Load(); bad != nil && *bad == id {
 		return 0, fsm.ErrDamaged
 	}
@@ -53,7 +62,7 @@ func withLeases(t *testing.T, f func(t *testing.T, l *leasing)) {
 			}
 			fault := &faultyLog{hang: make(chan struct{})}
 			l.machines[id], l.faults[id] = m, fault
-			c.State = damaged{m, l}
+			c.State = faulty{m, l, id}
 			c.WrapLogStore = func(s raft.LogStore) raft.LogStore { fault.LogStore = s; return fault }
 			c.LogStore = LogStoreBolt
 		})
@@ -306,6 +315,14 @@ func TestStallsEndNoRun(t *testing.T) {
 				f.hanging.Store(false)
 				close(f.hang)
 			}
+		},
+		"the leader's state machine hangs": func(l *leasing) {
+			gate := make(chan struct{})
+			l.stuck.Store(&gate)
+			go l.lead().Propose(l.t.Context(), appendOf("x", `{"type":"RUN_STARTED"}`))
+			time.Sleep(2500 * time.Millisecond)
+			l.stuck.Store(nil)
+			close(gate)
 		},
 		"the loop comes late": func(l *leasing) {
 			s := l.lead().lessor
