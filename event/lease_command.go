@@ -78,7 +78,8 @@ type CancelRun struct {
 }
 
 // EnforceCancel is the lessor's verdict that nobody answered a cancel: the cluster closes what is
-// open and ends the run with RUN_FINISHED, outcome cancelled. It is refused like [ExpireRun].
+// open and ends the run with RUN_FINISHED, outcome cancelled. It is refused like [ExpireRun], but
+// not for what was written since: writing on is no answer to a cancel.
 type EnforceCancel struct {
 	Run      RunID
 	Epoch    Epoch

@@ -28,10 +28,11 @@ func (a *applier) cancelRun(c *event.CancelRun) (event.Result, error) {
 	return event.Result{Run: r.view()}, nil
 }
 
-// enforceCancel ends a run whose cancel nobody answered.
+// enforceCancel ends a run whose cancel nobody answered. What was written since the verdict does not
+// stand against it: a host that only goes on writing has not answered.
 func (a *applier) enforceCancel(c *event.EnforceCancel) (event.Result, error) {
-	r, stale, err := a.judged(c.Run, c.Epoch, c.Tail)
-	if stale || err != nil || !r.cancelRequested {
+	r, refusal, err := a.existing(c.Run)
+	if refusal != nil || err != nil || r.epoch != c.Epoch || r.ended() || !r.cancelRequested {
 		return refuse(event.ErrStaleVerdict), err
 	}
 	return a.end(r, event.StatusCancelled, c.MaxBytes)

@@ -171,7 +171,10 @@ func TestCancel(t *testing.T) {
 	if r := appendAt(t, m, 1, custom(1)); !r.Appended.CancelRequested {
 		t.Fatalf("the holder is not told: %+v", r)
 	}
-	if r := m.do(t, event.EnforceCancel{Run: "r", Epoch: 1, Tail: 7, MaxBytes: 4096})[0]; r.Refusal != nil {
+	if r := m.do(t, event.EnforceCancel{Run: "r", Epoch: 2, Tail: 7, MaxBytes: 4096})[0]; !errors.Is(r.Refusal, event.ErrStaleVerdict) {
+		t.Fatalf("enforced at another epoch: %+v", r)
+	}
+	if r := m.do(t, event.EnforceCancel{Run: "r", Epoch: 1, Tail: 2, MaxBytes: 4096})[0]; r.Refusal != nil { // the tail moved on
 		t.Fatal(r.Refusal)
 	}
 	if run := state(t, m); run.Status != event.StatusCancelled || string(run.Outcome) != `{"type":"cancelled"}` {
