@@ -151,9 +151,9 @@ func (h *Handle) Release(ctx context.Context, takeoverMs *int64) error {
 	if err := h.settle(ctx); err != nil {
 		return fmt.Errorf("release run %s: %w", h.run.RunID, err)
 	}
-	if err := h.c.giveLease(ctx, h.run.RunID, h.run.Epoch, takeoverMs); err != nil {
+	if err := h.c.Release(ctx, h.run.RunID, h.run.Epoch, takeoverMs); err != nil {
 		h.learn(err)
-		return fmt.Errorf("release run %s: %w", h.run.RunID, err)
+		return err
 	}
 	h.over(ErrReleased)
 	return nil

@@ -12,11 +12,11 @@ func (h *Handle) renew(ctx context.Context, asked time.Time) {
 	next := asked.Add(term / 3)
 	for sleep(ctx, time.Until(next)) {
 		began := time.Now()
-		cancelled, err := h.c.extendLease(ctx, h.run.RunID, h.run.Epoch, min(term/3, h.c.attempt))
+		got, err := h.c.renew(ctx, runPath(h.run.RunID, "/lease"), h.run.Epoch, 0, min(term/3, h.c.attempt))
 		switch {
 		case err == nil:
 			next = began.Add(term / 3)
-			h.asked(cancelled)
+			h.asked(got.CancelRequested)
 		case ctx.Err() != nil:
 			return
 		default:
