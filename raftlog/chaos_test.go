@@ -52,9 +52,9 @@ func runChaos(t *testing.T, c *cluster, rnd *rand.Rand) {
 		addr := raft.ServerAddress(c.nodes[i].id)
 		switch rnd.IntN(4) {
 		case 0: // cut off
-			c.fabric.isolate(addr)
+			c.fabric.Isolate(addr)
 			time.Sleep(time.Duration(rnd.IntN(4000)) * time.Millisecond)
-			c.fabric.heal(addr)
+			c.fabric.Heal(addr)
 		case 1, 2: // die and come back
 			nodes.restart(t, i)
 		case 3:
@@ -89,11 +89,11 @@ func (r *running) get(i int) (*Node, *fakeState) {
 func (r *running) restart(t *testing.T, i int) {
 	n, _ := r.get(i)
 	addr := raft.ServerAddress(r.c.nodes[i].id)
-	r.c.fabric.isolate(addr)
+	r.c.fabric.Isolate(addr)
 	if err := n.Close(); err != nil {
 		t.Errorf("close: %v", err)
 	}
-	r.c.fabric.heal(addr)
+	r.c.fabric.Heal(addr)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.c.start(i)

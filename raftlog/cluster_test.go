@@ -3,10 +3,8 @@ package raftlog
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -16,119 +14,8 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/runlog/runlog/event"
+	"github.com/runlog/runlog/internal/fabric"
 )
-
-// fabric connects the nodes of one process, so that a cluster runs in a synctest bubble. Links between nodes
-// can be cut; a cut link's connections end.
-type fabric struct {
-	mu    sync.Mutex
-	nodes map[raft.ServerAddress]*memNetwork
-	cut   map[[2]raft.ServerAddress]bool
-}
-
-func newFabric() *fabric {
-	return &fabric{nodes: map[raft.ServerAddress]*memNetwork{}, cut: map[[2]raft.ServerAddress]bool{}}
-}
-
-// memNetwork is one node's Network in a fabric.
-type memNetwork struct {
-	*raft.InmemTransport
-	*stream
-	f    *fabric
-	addr raft.ServerAddress
-
-	mu    sync.Mutex
-	conns map[net.Conn]raft.ServerAddress // both ends are listed with their own node
-}
-
-type memAddr string
-
-func (memAddr) Network() string  { return "mem" }
-func (a memAddr) String() string { return string(a) }
-
-// join adds a node, or replaces the one that had the address.
-func (f *fabric) join(addr raft.ServerAddress) *memNetwork {
-	_, tr := raft.NewInmemTransportWithTimeout(addr, 500*time.Millisecond)
-	m := &memNetwork{InmemTransport: tr, stream: newStream(memAddr(addr)), f: f, addr: addr, conns: map[net.Conn]raft.ServerAddress{}}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.nodes[addr] = m
-	for a := range f.nodes {
-		f.link(a, addr)
-	}
-	return m
-}
-
-// link makes raft's transports fit the cuts; f.mu is held.
-func (f *fabric) link(a, b raft.ServerAddress) {
-	x, y := f.nodes[a], f.nodes[b]
-	if a == b || x == nil || y == nil {
-		return
-	}
-	if f.cut[[2]raft.ServerAddress{a, b}] {
-		x.Disconnect(b)
-		y.Disconnect(a)
-		x.hangUp(b)
-		y.hangUp(a)
-		return
-	}
-	x.Connect(b, y.InmemTransport)
-	y.Connect(a, x.InmemTransport)
-}
-
-// isolate cuts addr off from all others; heal undoes it.
-func (f *fabric) isolate(addr raft.ServerAddress) { f.setCut(addr, true) }
-func (f *fabric) heal(addr raft.ServerAddress)    { f.setCut(addr, false) }
-
-func (f *fabric) setCut(addr raft.ServerAddress, cut bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for a := range f.nodes {
-		f.cut[[2]raft.ServerAddress{a, addr}] = cut
-		f.cut[[2]raft.ServerAddress{addr, a}] = cut
-		f.link(a, addr)
-	}
-}
-
-func (m *memNetwork) Raft() raft.Transport { return m.InmemTransport }
-func (m *memNetwork) Peers() net.Listener  { return m.stream }
-
-func (m *memNetwork) Close() error {
-	m.stream.Close()
-	return m.InmemTransport.Close()
-}
-
-func (m *memNetwork) hangUp(peer raft.ServerAddress) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for c, a := range m.conns {
-		if a == peer {
-			c.Close()
-			delete(m.conns, c)
-		}
-	}
-}
-
-func (m *memNetwork) DialPeer(ctx context.Context, addr raft.ServerAddress) (net.Conn, error) {
-	m.f.mu.Lock()
-	to, cut := m.f.nodes[addr], m.f.cut[[2]raft.ServerAddress{m.addr, addr}]
-	m.f.mu.Unlock()
-	if to == nil || cut {
-		return nil, errors.New("no route")
-	}
-	here, there := net.Pipe()
-	m.mu.Lock()
-	m.conns[here] = addr
-	m.mu.Unlock()
-	select {
-	case to.stream.conns <- there:
-		return here, nil
-	case <-to.stream.closed:
-		return nil, net.ErrClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
 
 // testNode is a node that can be restarted on its data.
 type testNode struct {
@@ -142,7 +29,7 @@ type testNode struct {
 // cluster is three nodes in one process.
 type cluster struct {
 	t      testing.TB
-	fabric *fabric
+	fabric *fabric.Fabric
 	dir    string
 	nodes  [3]*testNode
 	// adjust changes a node's config before it opens.
@@ -162,7 +49,7 @@ func (s *syncBuffer) Write(p []byte) (int, error) {
 }
 
 func newCluster(t testing.TB, adjust func(id string, c *Config)) *cluster {
-	c := &cluster{t: t, fabric: newFabric(), dir: t.TempDir(), adjust: adjust, logs: &syncBuffer{}}
+	c := &cluster{t: t, fabric: fabric.New(), dir: t.TempDir(), adjust: adjust, logs: &syncBuffer{}}
 	for i := range c.nodes {
 		c.nodes[i] = &testNode{id: fmt.Sprintf("n%d", i+1), disk: &fakeDisk{}, fatal: make(chan error, 1)}
 		c.start(i)
@@ -182,7 +69,7 @@ func (c *cluster) start(i int) {
 	n.fake = openFake(n.disk)
 	cfg := Config{
 		NodeID: n.id, Dir: filepath.Join(c.dir, n.id), HTTPAddr: n.id + ".http", State: n.fake,
-		Network: c.fabric.join(raft.ServerAddress(n.id)), Fatal: func(err error) { n.fatal <- err },
+		Network: c.fabric.Join(raft.ServerAddress(n.id)), Fatal: func(err error) { n.fatal <- err },
 		Logger: slog.New(slog.NewTextHandler(c.logs, nil)),
 	}
 	for _, m := range []string{"n1", "n2", "n3"} {
@@ -214,9 +101,9 @@ func (c *cluster) stop(i int) {
 func (c *cluster) kill(i int) {
 	c.t.Helper()
 	addr := raft.ServerAddress(c.nodes[i].id)
-	c.fabric.isolate(addr)
+	c.fabric.Isolate(addr)
 	c.stop(i)
-	c.fabric.heal(addr)
+	c.fabric.Heal(addr)
 }
 
 func (c *cluster) close() {
@@ -233,7 +120,7 @@ func (c *cluster) leader() int {
 	c.t.Helper()
 	for range 1000 {
 		for i, n := range c.nodes {
-			if n.Node != nil && n.tenure.Load() != nil && !c.fabric.isolated(n.id) {
+			if n.Node != nil && n.tenure.Load() != nil && !c.fabric.Isolated(raft.ServerAddress(n.id)) {
 				return i
 			}
 		}
@@ -241,18 +128,6 @@ func (c *cluster) leader() int {
 	}
 	c.t.Fatal("no leader within 10 s")
 	return -1
-}
-
-func (f *fabric) isolated(id string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	a := raft.ServerAddress(id)
-	for b := range f.nodes {
-		if b != a && !f.cut[[2]raft.ServerAddress{a, b}] {
-			return false
-		}
-	}
-	return true
 }
 
 // follower returns a running node that is not the leader.

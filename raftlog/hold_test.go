@@ -61,7 +61,7 @@ func stopAnswers(c *cluster, mark string) (release func()) {
 	c.nodes[l].fake.beforeApply = func(e event.Entry) {
 		for _, cmd := range e.Commands {
 			if a, ok := cmd.(*event.Append); ok && string(a.Events[0].Raw) == mark {
-				once.Do(func() { c.fabric.isolate(raft.ServerAddress(c.nodes[l].id)) })
+				once.Do(func() { c.fabric.Isolate(raft.ServerAddress(c.nodes[l].id)) })
 				<-gate
 			}
 		}
@@ -93,7 +93,7 @@ func TestLeaderLostBetweenCommitAndAnswer(t *testing.T) {
 					// What was proposed through the cut-off leader itself is answered once it is back.
 					time.AfterFunc(4*time.Second, func() {
 						release()
-						cl.fabric.heal(raft.ServerAddress(cl.nodes[old].id))
+						cl.fabric.Heal(raft.ServerAddress(cl.nodes[old].id))
 					})
 					r, err := node.Propose(t.Context(), c.cmd)
 					if via == "leader" && err == nil && c.err != nil {
@@ -204,7 +204,7 @@ func TestNoLeader(t *testing.T) {
 		l, f := c.leader(), c.follower()
 		for i, n := range c.nodes {
 			if i != f {
-				c.fabric.isolate(raft.ServerAddress(n.id))
+				c.fabric.Isolate(raft.ServerAddress(n.id))
 			}
 		}
 		// The old leader sends it into its log and cannot know what becomes of it.
@@ -227,7 +227,7 @@ func TestNoLeader(t *testing.T) {
 			t.Errorf("with a deadline: %v", err)
 		}
 		for _, n := range c.nodes {
-			c.fabric.heal(raft.ServerAddress(n.id))
+			c.fabric.Heal(raft.ServerAddress(n.id))
 		}
 	})
 }
@@ -248,7 +248,7 @@ func TestReadIndex(t *testing.T) {
 			}
 		}
 		// Cut off, the old leader still believes it leads for a while; it must not vouch for that.
-		c.fabric.isolate(raft.ServerAddress(c.nodes[l].id))
+		c.fabric.Isolate(raft.ServerAddress(c.nodes[l].id))
 		ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
 		defer cancel()
 		var wg sync.WaitGroup
@@ -263,7 +263,7 @@ func TestReadIndex(t *testing.T) {
 			t.Errorf("the majority answered %v", err)
 		}
 		wg.Wait()
-		c.fabric.heal(raft.ServerAddress(c.nodes[l].id))
+		c.fabric.Heal(raft.ServerAddress(c.nodes[l].id))
 		if err := c.nodes[l].ReadIndex(t.Context()); err != nil {
 			t.Errorf("healed: %v", err)
 		}
@@ -340,7 +340,7 @@ func TestCancelledBeforeItIsSent(t *testing.T) {
 func TestCloseAnswersWhatWaits(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, c *cluster) {
 		for _, n := range c.nodes {
-			c.fabric.isolate(raft.ServerAddress(n.id))
+			c.fabric.Isolate(raft.ServerAddress(n.id))
 		}
 		time.Sleep(5 * time.Second)
 		n := c.nodes[0]

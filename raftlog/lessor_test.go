@@ -249,15 +249,15 @@ func TestLeaderChangesEndNoRenewedRun(t *testing.T) {
 				}
 			case 1:
 				addr := raft.ServerAddress(l.nodes[at].id)
-				l.fabric.isolate(addr)
+				l.fabric.Isolate(addr)
 				time.Sleep(4 * time.Second)
-				l.fabric.heal(addr)
+				l.fabric.Heal(addr)
 			case 2:
 				// Hosts hold nodes by index, so the node is not replaced under their feet.
 				addr := raft.ServerAddress(l.nodes[at].id)
-				l.fabric.isolate(addr)
+				l.fabric.Isolate(addr)
 				time.Sleep(700 * time.Millisecond)
-				l.fabric.heal(addr)
+				l.fabric.Heal(addr)
 			}
 			time.Sleep(3 * time.Second)
 			if r := l.run("r"); r.Ended || r.Epoch != 1 {
@@ -363,7 +363,7 @@ func TestDeposedLeaderConfirmsNothing(t *testing.T) {
 		l.create("r", 1500, 60_000)
 		old := l.lead()
 		ten := old.tenure.Load()
-		l.fabric.isolate(raft.ServerAddress(old.id))
+		l.fabric.Isolate(raft.ServerAddress(old.id))
 		for range 40 {
 			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 			if got, err := old.lessor.renew(ctx, ten, []Renewal{{Run: "r", Epoch: 1}}); err == nil {
@@ -379,7 +379,7 @@ func TestDeposedLeaderConfirmsNothing(t *testing.T) {
 		if r := l.must(event.AcquireLease{Run: "r", Holder: "g", LeaseMs: 60_000}); r.Run.Epoch != 2 {
 			t.Fatalf("%+v", r.Run)
 		}
-		l.fabric.heal(raft.ServerAddress(old.id))
+		l.fabric.Heal(raft.ServerAddress(old.id))
 		time.Sleep(2 * time.Second)
 		if got, err := l.renewOne(old, Renewal{Run: "r", Epoch: 1}); err != nil || !errors.Is(got.Refusal, event.ErrFenced) {
 			t.Errorf("the old epoch: %+v, %v", got, err)

@@ -68,7 +68,7 @@ func TestStatusAndReady(t *testing.T) {
 				}
 			}
 		}
-		c.fabric.isolate("n1")
+		c.fabric.Isolate("n1")
 		time.Sleep(3 * time.Second)
 		cs, err := c.nodes[1].Cluster(context.Background())
 		if err != nil || cs.Nodes[0].Role != RoleUnreachable || cs.Nodes[0].AppliedIndex != nil {
@@ -77,6 +77,6 @@ func TestStatusAndReady(t *testing.T) {
 		if ch := c.nodes[0].Ready()[0]; ch.OK {
 			t.Errorf("cut off, n1 says %+v", ch)
 		}
-		c.fabric.heal("n1")
+		c.fabric.Heal("n1")
 	})
 }

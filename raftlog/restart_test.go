@@ -219,7 +219,7 @@ func TestRefusesToStartOnARolledBackLog(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = Open(Config{
-			NodeID: n.id, Dir: c.dir + "/" + n.id, State: openFake(n.disk), Network: c.fabric.join(raft.ServerAddress(n.id)), Fatal: func(error) {},
+			NodeID: n.id, Dir: c.dir + "/" + n.id, State: openFake(n.disk), Network: c.fabric.Join(raft.ServerAddress(n.id)), Fatal: func(error) {},
 		})
 		if err == nil || !strings.Contains(err.Error(), "the log was lost") {
 			t.Errorf("opened: %v", err)
@@ -258,14 +258,14 @@ func TestFailStop(t *testing.T) {
 				if ch := c.nodes[l].Ready()[3]; ch.OK {
 					t.Errorf("ready: %+v", ch)
 				}
-				c.fabric.isolate(raft.ServerAddress(c.nodes[l].id)) // the process exits
+				c.fabric.Isolate(raft.ServerAddress(c.nodes[l].id)) // the process exits
 				if err := <-answer; err != nil {
 					t.Errorf("held through the fail-stop: %v", err)
 				}
 				faults[c.nodes[l].id].hanging.Store(false)
 				close(faults[c.nodes[l].id].hang)
 				c.stop(l)
-				c.fabric.heal(raft.ServerAddress(c.nodes[l].id))
+				c.fabric.Heal(raft.ServerAddress(c.nodes[l].id))
 				if _, err := c.nodes[f].Propose(t.Context(), appendOf("r", `{"a":2}`)); err != nil {
 					t.Error(err)
 				}

@@ -34,10 +34,9 @@ type Network struct {
 }
 
 // Join adds a node, or replaces the one that had the address.
-func (f *Fabric) Join(addr string) *Network {
-	a := raft.ServerAddress(addr)
+func (f *Fabric) Join(a raft.ServerAddress) *Network {
 	_, tr := raft.NewInmemTransportWithTimeout(a, 500*time.Millisecond)
-	n := &Network{transport: tr, peers: newListener(addr), fabric: f, addr: a, conns: map[net.Conn]raft.ServerAddress{}}
+	n := &Network{transport: tr, peers: newListener(string(a)), fabric: f, addr: a, conns: map[net.Conn]raft.ServerAddress{}}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.nodes[a] = n
@@ -65,15 +64,14 @@ func (f *Fabric) link(a, b raft.ServerAddress) {
 }
 
 // Isolate cuts a node off from all others; [Fabric.Heal] undoes it.
-func (f *Fabric) Isolate(addr string) { f.setCut(addr, true) }
+func (f *Fabric) Isolate(addr raft.ServerAddress) { f.setCut(addr, true) }
 
 // Heal restores all links of a node.
-func (f *Fabric) Heal(addr string) { f.setCut(addr, false) }
+func (f *Fabric) Heal(addr raft.ServerAddress) { f.setCut(addr, false) }
 
-func (f *Fabric) setCut(addr string, cut bool) {
+func (f *Fabric) setCut(x raft.ServerAddress, cut bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	x := raft.ServerAddress(addr)
 	for a := range f.nodes {
 		f.cut[[2]raft.ServerAddress{a, x}] = cut
 		f.cut[[2]raft.ServerAddress{x, a}] = cut
@@ -82,10 +80,9 @@ func (f *Fabric) setCut(addr string, cut bool) {
 }
 
 // Isolated reports whether every link of a node is cut.
-func (f *Fabric) Isolated(addr string) bool {
+func (f *Fabric) Isolated(a raft.ServerAddress) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	a := raft.ServerAddress(addr)
 	for b := range f.nodes {
 		if b != a && !f.cut[[2]raft.ServerAddress{a, b}] {
 			return false

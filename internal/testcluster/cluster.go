@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/raft"
+
 	"github.com/runlog/runlog/fsm"
 	"github.com/runlog/runlog/internal/fabric"
 	"github.com/runlog/runlog/raftlog"
@@ -43,7 +45,8 @@ func Start(t testing.TB, adjust func(*raftlog.Config)) *Cluster {
 	return c
 }
 
-func id(i int) string { return fmt.Sprintf("n%d", i+1) }
+func id(i int) string               { return fmt.Sprintf("n%d", i+1) }
+func addr(i int) raft.ServerAddress { return raft.ServerAddress(id(i)) }
 
 // Open opens node i on what its disk holds.
 func (c *Cluster) Open(i int) {
@@ -55,7 +58,7 @@ func (c *Cluster) Open(i int) {
 	}
 	cfg := raftlog.Config{
 		NodeID: id(i), Dir: filepath.Join(c.dir, id(i), "raft"), HTTPAddr: id(i) + ".http", State: state,
-		Network: c.Fabric.Join(id(i)), Fatal: fatal, Logger: slog.New(slog.DiscardHandler),
+		Network: c.Fabric.Join(addr(i)), Fatal: fatal, Logger: slog.New(slog.DiscardHandler),
 	}
 	for k := range c.nodes {
 		cfg.Bootstrap = append(cfg.Bootstrap, raftlog.Member{ID: id(k), Raft: id(k), HTTP: id(k) + ".http"})
@@ -89,18 +92,18 @@ func (c *Cluster) Stop(i int) {
 	if n == nil {
 		return
 	}
-	c.Fabric.Isolate(id(i))
+	c.Fabric.Isolate(addr(i))
 	if err := n.Close(); err != nil {
 		c.t.Errorf("close %s: %v", id(i), err)
 	}
-	c.Fabric.Heal(id(i))
+	c.Fabric.Heal(addr(i))
 }
 
 // Isolate cuts node i off from the others; Heal undoes it.
-func (c *Cluster) Isolate(i int) { c.Fabric.Isolate(id(i)) }
+func (c *Cluster) Isolate(i int) { c.Fabric.Isolate(addr(i)) }
 
 // Heal restores node i's links.
-func (c *Cluster) Heal(i int) { c.Fabric.Heal(id(i)) }
+func (c *Cluster) Heal(i int) { c.Fabric.Heal(addr(i)) }
 
 // Settle waits until every running node has applied what any of them had committed.
 func (c *Cluster) Settle(ctx context.Context) error {
