@@ -158,6 +158,11 @@ func (s *eventStream) read() error {
 // a part of the buffer.
 func (s *eventStream) scan() ([]byte, error) {
 	for ; s.at < len(s.buf); s.at++ {
+		if s.quoted && !s.escaped {
+			if s.at += plain(s.buf[s.at:]); s.at == len(s.buf) {
+				break
+			}
+		}
 		c := s.buf[s.at]
 		if s.open > 0 {
 			if s.inside(c) {
@@ -173,6 +178,18 @@ func (s *eventStream) scan() ([]byte, error) {
 		}
 	}
 	return nil, nil
+}
+
+// plain returns how many bytes of a string stand before its next quote or backslash.
+func plain(b []byte) int {
+	n := bytes.IndexByte(b, '"')
+	if n < 0 {
+		n = len(b)
+	}
+	if back := bytes.IndexByte(b[:n], '\\'); back >= 0 {
+		return back
+	}
+	return n
 }
 
 // inside takes one byte of an object and reports whether it is the last.
