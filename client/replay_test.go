@@ -114,7 +114,7 @@ func TestReplayGivesUp(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c2, err := client.New(client.Config{Servers: []string{serve(t, c.h)}, RetryFor: 200 * time.Millisecond})
+			c2, err := client.New(client.Config{Servers: []string{serve(t, c.h)}, RetryFor: 2 * time.Second})
 			if err != nil {
 				t.Fatal(err)
 			}

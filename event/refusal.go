@@ -221,7 +221,7 @@ func (e *ProducerConflict) Error() string {
 	return fmt.Sprintf("sequence number %d was used for another body", e.Seq)
 }
 func (e *TooManyProducers) Error() string {
-	return fmt.Sprintf("the stream remembers %d producers, which is the limit; each is kept for at least 24 hours", e.Limit)
+	return fmt.Sprintf("the run remembers %d producers, which is the limit; each is kept for at least 24 hours", e.Limit)
 }
 func (e *InvalidEvent) Error() string { return fmt.Sprintf("event %d: %s", e.Index, e.Reason) }
 func (*RunExists) Error() string      { return "the run exists in another thread" }

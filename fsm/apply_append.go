@@ -202,7 +202,11 @@ func (a *applier) appendFirst(position int, b *event.Batch) (event.Result, error
 	if thread == "" {
 		thread = event.ThreadID(b.Run)
 	}
-	for _, err := range []error{event.CheckID("runId", string(b.Run)), event.CheckID("threadId", string(thread))} {
+	parent := event.CheckID("parentRunId", string(started.ParentRunID))
+	if started.ParentRunID == "" {
+		parent = nil
+	}
+	for _, err := range []error{event.CheckID("runId", string(b.Run)), event.CheckID("threadId", string(thread)), parent} {
 		if err != nil {
 			return refuse(&event.InvalidEvent{Reason: err.Error()}), nil
 		}

@@ -22,7 +22,9 @@ func (a *applier) createRun(position int, c *event.CreateRun) (event.Result, err
 		v.Open = nil
 		return refuse(&event.RunExists{Run: v}), nil
 	case c.Key != event.IdempotencyKey{} && c.Key == r.createKey:
-		return event.Result{Created: true, Run: r.view()}, nil
+		result := repeated(r, r.createEpoch)
+		result.Created = result.Refusal == nil
+		return result, nil
 	case c.Holder == "":
 		return event.Result{Run: r.view()}, nil
 	}
@@ -62,6 +64,7 @@ func (a *applier) createNew(position int, c *event.CreateRun) (event.Result, err
 	r.createKey = c.Key
 	r.takeoverMs = c.TakeoverMs
 	if c.Holder != "" {
+		r.createEpoch = r.epoch + 1
 		a.hold(r, c.Holder, c.LeaseMs, c.Key)
 	}
 	a.setMetadata(r, c.Metadata)

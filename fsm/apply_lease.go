@@ -49,11 +49,11 @@ func (a *applier) acquireLease(c *event.AcquireLease) (event.Result, error) {
 	if refusal != nil || err != nil {
 		return event.Result{Refusal: refusal}, err
 	}
-	repeated := c.Key != event.IdempotencyKey{} && c.Key == r.acquireKey && r.acquired == r.epoch
-	if c.IfEpoch != nil && *c.IfEpoch != r.epoch && !repeated {
+	_, again := r.acquiredBy(c.Key)
+	if c.IfEpoch != nil && *c.IfEpoch != r.epoch && !again {
 		return refuse(&event.Fenced{Epoch: *c.IfEpoch, CurrentEpoch: r.epoch}), nil
 	}
-	if c.Steal && !repeated && !r.ended() {
+	if c.Steal && !again && !r.ended() {
 		return a.take(r, c.Holder, c.LeaseMs, c.Key), nil
 	}
 	return a.acquire(r, c.Holder, c.LeaseMs, c.Key)
@@ -63,15 +63,38 @@ func (a *applier) acquireLease(c *event.AcquireLease) (event.Result, error) {
 // request repeated gets the epoch it got before, so that no two answers grant one epoch to two
 // requests and no request is granted two.
 func (a *applier) acquire(r *run, holder event.HolderID, leaseMs int64, key event.IdempotencyKey) (event.Result, error) {
+	if epoch, ok := r.acquiredBy(key); ok {
+		return repeated(r, epoch), nil
+	}
 	switch {
-	case key != event.IdempotencyKey{} && key == r.acquireKey && r.acquired == r.epoch:
-		return event.Result{Run: r.view()}, nil
 	case r.ended():
 		return refuse(&event.RunEnded{TerminalOffset: r.terminal}), nil
 	case r.lease == event.LeaseStateHeld && r.holder != holder:
 		return refuse(&event.LeaseHeld{Holder: r.holder}), nil
 	}
 	return a.take(r, holder, leaseMs, key), nil
+}
+
+// acquiredBy returns the epoch that a request with that key was granted.
+func (r *run) acquiredBy(key event.IdempotencyKey) (event.Epoch, bool) {
+	if key == (event.IdempotencyKey{}) {
+		return 0, false
+	}
+	for _, a := range r.acquired {
+		if a.key == key {
+			return a.epoch, true
+		}
+	}
+	return 0, false
+}
+
+// repeated answers a request that was granted epoch before. When somebody acquired since, it is
+// fenced: its answer would name an epoch that is another's.
+func repeated(r *run, epoch event.Epoch) event.Result {
+	if epoch != 0 && epoch != r.epoch {
+		return refuse(&event.Fenced{Epoch: epoch, CurrentEpoch: r.epoch})
+	}
+	return event.Result{Run: r.view()}
 }
 
 func (a *applier) take(r *run, holder event.HolderID, leaseMs int64, key event.IdempotencyKey) event.Result {
@@ -85,7 +108,10 @@ func (a *applier) take(r *run, holder event.HolderID, leaseMs int64, key event.I
 func (a *applier) hold(r *run, holder event.HolderID, leaseMs int64, key event.IdempotencyKey) {
 	r.epoch++
 	r.holder, r.leaseMs, r.lease = holder, leaseMs, event.LeaseStateHeld
-	r.acquireKey, r.acquired = key, r.epoch
+	if key != (event.IdempotencyKey{}) {
+		keep := r.acquired[max(0, len(r.acquired)-maxAcquisitions+1):]
+		r.acquired = append(append([]acquisition(nil), keep...), acquisition{key, r.epoch})
+	}
 	r.windowMs = nil
 	r.updatedAt = a.now
 	if r.takeoverMs == nil {

@@ -191,6 +191,15 @@ func TestCreateRun(t *testing.T) {
 	if r := create(holder("h"), key("k2")); r.Run.Epoch != 3 {
 		t.Fatalf("that repeated: %+v", r.Run)
 	}
+	if r := create(holder("h"), key("k1")); !errors.Is(r.Refusal, event.ErrFenced) {
+		t.Fatalf("the creation repeated after others acquired: %+v", r)
+	}
+	if r := create(holder("h"), key("k3")); r.Run.Epoch != 4 {
+		t.Fatalf("acquired with another key: %+v", r)
+	}
+	if r := create(holder("h"), key("k2")); !errors.Is(r.Refusal, event.ErrFenced) {
+		t.Fatalf("an acquisition repeated after another: %+v", r)
+	}
 	if r := create(holder("other")); !errors.Is(r.Refusal, event.ErrLeaseHeld) {
 		t.Fatalf("another holder: %+v", r)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"github.com/runlog/runlog/event"
+	"github.com/runlog/runlog/internal/watchdog"
 )
 
 // flusher is the one goroutine that writes to Badger: overlays first, then local upkeep
@@ -112,9 +113,10 @@ func (m *Machine) flush() bool {
 		return false
 	}
 	start := time.Now()
-	hung := time.AfterFunc(m.cfg.FlushTimeout, func() {
+	hung := watchdog.New(m.cfg.FlushTimeout, func() {
 		m.fatal(fmt.Errorf("fsm: a flush takes over %s: the disk hangs", m.cfg.FlushTimeout))
 	})
+	hung.Start()
 	err := m.store.write(o)
 	hung.Stop()
 	if err != nil {

@@ -42,12 +42,22 @@ type head struct {
 	usedXor   fingerprint
 	producers uint64
 
-	createKey  event.IdempotencyKey
-	acquireKey event.IdempotencyKey // of the last acquisition
-	acquired   event.Epoch          // the epoch that acquireKey got
+	createKey   event.IdempotencyKey
+	createEpoch event.Epoch // that the creation granted; 0: no lease
+	// acquired holds the last acquisitions that came with a key, oldest first. It is never changed in place.
+	acquired []acquisition
 
 	metadataBytes uint64
 }
+
+// acquisition is an Idempotency-Key and the epoch that it got.
+type acquisition struct {
+	key   event.IdempotencyKey
+	epoch event.Epoch
+}
+
+// maxAcquisitions bounds the acquisitions whose keys a run remembers.
+const maxAcquisitions = 8
 
 const (
 	headDeleted = 0 // stands where the head of a deleted run was
@@ -116,8 +126,12 @@ func (h *head) encode() []byte {
 	e.raw(h.usedXor[:])
 	e.uv(h.producers)
 	e.raw(h.createKey[:])
-	e.raw(h.acquireKey[:])
-	e.uv(uint64(h.acquired))
+	e.uv(uint64(h.createEpoch))
+	e.uv(uint64(len(h.acquired)))
+	for i := range h.acquired {
+		e.raw(h.acquired[i].key[:])
+		e.uv(uint64(h.acquired[i].epoch))
+	}
 	e.uv(h.metadataBytes)
 	return e.b
 }
@@ -164,8 +178,17 @@ func decodeHead(b []byte) (head, error) {
 	copy(h.usedXor[:], d.take(16))
 	h.producers = d.uv()
 	copy(h.createKey[:], d.take(16))
-	copy(h.acquireKey[:], d.take(16))
-	h.acquired = event.Epoch(d.uv())
+	h.createEpoch = event.Epoch(d.uv())
+	if n := d.uv(); n <= maxAcquisitions {
+		for range n {
+			var a acquisition
+			copy(a.key[:], d.take(16))
+			a.epoch = event.Epoch(d.uv())
+			h.acquired = append(h.acquired, a)
+		}
+	} else {
+		d.bad = true
+	}
 	h.metadataBytes = d.uv()
 	return h, d.done("head")
 }

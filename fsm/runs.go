@@ -126,7 +126,7 @@ func (m *Machine) eachRun(ctx context.Context, q event.RunQuery, after streamID,
 		if r := over[s]; more && r != nil && past(s, after, false) {
 			more = f(r)
 		}
-		delete(over, s)
+		over[s] = nil // a flush may put it into the store before that is read
 	}
 	if !more {
 		return nil

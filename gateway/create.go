@@ -96,7 +96,8 @@ func (g *Gateway) parseCreate(b []byte, key string) (*event.CreateRun, error) {
 		cmd.Thread = event.ThreadID(cmd.Run)
 	}
 	if key != "" {
-		cmd.Key = event.HashKey("create "+string(cmd.Run), key)
+		// The holder is part of it: the same key for another holder is another request.
+		cmd.Key = event.HashKey("create "+string(cmd.Run)+" "+string(cmd.Holder), key)
 	}
 	if started {
 		cmd.Started, err = runStarted(cmd, input)

@@ -47,7 +47,7 @@ var problems = map[string]problemKind{
 	event.CodeProducerGap:      {status: 409, title: "A sequence number was skipped"},
 	event.CodeProducerFenced:   {status: 403, title: "The producer has a higher epoch"},
 	event.CodeProducerConflict: {status: 409, title: "The sequence number was used for another body"},
-	event.CodeTooManyProducers: {status: 429, title: "Too many producers"},
+	event.CodeTooManyProducers: {status: 429, title: "Too many producers", retry: true},
 	event.CodeInvalidEvent:     {status: 422, title: "An event is not acceptable"},
 	event.CodeRunExists:        {status: 409, title: "The run exists"},
 	event.CodeThreadBusy:       {status: 409, title: "The thread has an open run"},

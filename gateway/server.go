@@ -1,8 +1,10 @@
 package gateway
 
 import (
+	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 	"time"
 
@@ -32,9 +34,21 @@ func NewServer(h http.Handler, logger *slog.Logger) *http.Server {
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
+		ConnContext:       boundSendBuffer,
 		// What net/http reports are clients' broken connections.
 		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 	}
+}
+
+// sendBufferBytes bounds what the kernel holds for one reader. Left alone it grows to megabytes,
+// which hundreds of readers that do not read would fill.
+const sendBufferBytes = 128 << 10
+
+func boundSendBuffer(ctx context.Context, c net.Conn) context.Context {
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetWriteBuffer(sendBufferBytes) // a connection that is gone already says so when it is used
+	}
+	return ctx
 }
 
 // liftDeadlines lifts the server's deadlines from a request that takes long for a reason.

@@ -32,6 +32,7 @@ type tail struct {
 	watch  Watch
 	opened bool // the answer has begun: errors can only end it now
 	sent   int  // events
+	whole  bool // everything that was asked for has been sent
 }
 
 // serve answers the request. An error is returned only before the answer has begun.
@@ -62,6 +63,10 @@ func (t *tail) serve() error {
 	}
 	if p := problemOf(err); err != nil && p.code == codeInternal && t.c.Request.Context().Err() == nil && !errors.Is(err, errReader) {
 		g.log.Error("tail ended", "run", t.sel.run, "offset", t.sel.from, "error", err)
+	}
+	if !t.sse && !t.whole {
+		// Lines carry no offset: a clean end would look as if this were all.
+		panic(http.ErrAbortHandler)
 	}
 	return nil
 }
@@ -99,7 +104,8 @@ func (t *tail) run(ctx context.Context) error {
 	for {
 		changed := t.watch.C()
 		page, err := t.pump(ctx)
-		if err != nil || t.over(&page) || t.g.isDraining() {
+		t.whole = err == nil && t.over(&page)
+		if err != nil || t.whole || t.g.isDraining() {
 			return err
 		}
 		if t.sel.from < page.Tail {

@@ -24,7 +24,7 @@ type patchOp struct {
 
 // Bounds of a document, so that copying onto itself cannot fill the memory, nor nesting the stack.
 const (
-	maxDocumentBytes = 64 << 20
+	maxDocumentBytes = 4 << 20
 	maxDocumentDepth = 1024
 )
 

@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/runlog/runlog/event"
+	"github.com/runlog/runlog/internal/watchdog"
 )
 
 // guard stands between raft and its log store.
@@ -25,7 +26,7 @@ type guard struct {
 	metrics *metrics
 
 	recent   recentEntries
-	deadline *time.Timer // runs while StoreLogs does; StoreLogs is never called concurrently
+	deadline *watchdog.Timer // runs while StoreLogs does; StoreLogs is never called concurrently
 
 	// bytes and entries were stored since the last snapshot. full is signalled at limit bytes.
 	bytes, entries atomic.Int64
@@ -37,10 +38,9 @@ type guard struct {
 
 func newGuard(inner raft.LogStore, timeout time.Duration, limit int64, m *metrics, fail func(error)) *guard {
 	g := &guard{inner: inner, timeout: timeout, fail: fail, metrics: m, limit: limit, full: make(chan struct{}, 1)}
-	g.deadline = time.AfterFunc(time.Hour, func() {
+	g.deadline = watchdog.New(timeout, func() {
 		fail(fmt.Errorf("a write of the log takes longer than %s", timeout))
 	})
-	g.deadline.Stop()
 	return g
 }
 
@@ -55,7 +55,7 @@ func (g *guard) StoreLogs(logs []*raft.Log) error {
 		size += int64(len(l.Data))
 	}
 	began := time.Now()
-	g.deadline.Reset(g.timeout)
+	g.deadline.Start()
 	err := g.inner.StoreLogs(logs)
 	g.deadline.Stop()
 	g.metrics.storeLogs.Observe(time.Since(began).Seconds())

@@ -19,8 +19,8 @@ const module = "github.com/runlog/runlog/"
 var ours = map[string][]string{
 	"event":      {},
 	"projection": {"event"},
-	"fsm":        {"event", "projection"},
-	"raftlog":    {"event", "fsm", "lease"},
+	"fsm":        {"event", "projection", "internal/watchdog"},
+	"raftlog":    {"event", "fsm", "lease", "internal/watchdog"},
 	"lease":      {"event"},
 	"gateway":    {"event", "projection", "raftlog", "docs"},
 	"client":     {"event"},
@@ -118,10 +118,10 @@ func checkFile(t *testing.T, folder, path string) error {
 	return nil
 }
 
-// top returns the folder whose rules apply: its first element, or two under cmd.
+// top returns the folder whose rules apply: its first element, or two under cmd and internal.
 func top(folder string) string {
 	parts := strings.SplitN(folder, "/", 3)
-	if parts[0] == "cmd" && len(parts) > 1 {
+	if (parts[0] == "cmd" || parts[0] == "internal") && len(parts) > 1 {
 		return parts[0] + "/" + parts[1]
 	}
 	return parts[0]
