@@ -64,8 +64,9 @@ func (t *tail) serve() error {
 	if p := problemOf(err); err != nil && p.code == codeInternal && t.c.Request.Context().Err() == nil && !errors.Is(err, errReader) {
 		g.log.Error("tail ended", "run", t.sel.run, "offset", t.sel.from, "error", err)
 	}
-	if !t.sse && !t.whole {
-		// Lines carry no offset: a clean end would look as if this were all.
+	if !t.sse && !t.whole && (err != nil || !t.live) {
+		// Lines carry no offset: a clean end would look as if this were all. A live tail has no
+		// end before the run's, so draining may end it between two events.
 		panic(http.ErrAbortHandler)
 	}
 	return nil
