@@ -10,7 +10,6 @@ func TestTimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fired := make(chan time.Time, 1)
 		w := New(time.Second, func() { fired <- time.Now() })
-		began := time.Now()
 		w.Start()
 		time.Sleep(900 * time.Millisecond)
 		w.Stop()
@@ -18,7 +17,7 @@ func TestTimer(t *testing.T) {
 		if len(fired) != 0 {
 			t.Fatal("fired although it was stopped")
 		}
-		began = time.Now()
+		began := time.Now()
 		w.Start()
 		if took := (<-fired).Sub(began); took != time.Second {
 			t.Fatalf("fired after %s", took)
