@@ -116,6 +116,10 @@ func (r *replay) send(ctx context.Context) (ReplayResult, error) {
 			return ReplayResult{}, fmt.Errorf("%w: %w", r.gaveUp(), f.err)
 		}
 		r.silent += time.Since(began)
+		if r.c.retry-r.silent < r.c.retry/10 {
+			// An attempt that is sure to be cut off would only make what is known unknown.
+			return ReplayResult{}, fmt.Errorf("%w: %w", r.gaveUp(), f.err)
+		}
 		failures++
 		at = r.c.server(at, 1)
 	}
