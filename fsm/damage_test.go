@@ -102,11 +102,17 @@ func useAll(m *Machine, t *testing.T) (err error) {
 func TestHungFlushStopsTheMachine(t *testing.T) {
 	t.Parallel()
 	told := make(chan error, 1)
-	m, err := Open(Config{Dir: t.TempDir(), FlushInterval: time.Hour, FlushTimeout: time.Nanosecond, Fatal: func(err error) { told <- err }})
+	hangs := make(chan struct{})
+	m, err := Open(Config{
+		Dir: t.TempDir(), FlushInterval: time.Hour, FlushTimeout: time.Millisecond,
+		Fatal:       func(err error) { told <- err },
+		beforeWrite: func() { <-hangs },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer m.Close()
+	defer close(hangs)
 	m.Apply(entryAt(1, batch(t, "r", started)))
 	go m.Flush(context.Background()) // ends with the machine
 	if err := <-told; err == nil {

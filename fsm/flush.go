@@ -117,6 +117,9 @@ func (m *Machine) flush() bool {
 		m.fatal(fmt.Errorf("fsm: a flush takes over %s: the disk hangs", m.cfg.FlushTimeout))
 	})
 	hung.Start()
+	if m.cfg.beforeWrite != nil {
+		m.cfg.beforeWrite()
+	}
 	err := m.store.write(o)
 	hung.Stop()
 	if err != nil {

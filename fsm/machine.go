@@ -36,6 +36,8 @@ type Config struct {
 	Registerer prometheus.Registerer
 	// InMemory keeps Badger in memory, for tests in virtual time: nothing survives Close.
 	InMemory bool
+
+	beforeWrite func() // tests: the disk of a flush
 }
 
 func (c *Config) validate() error {
