@@ -12,7 +12,7 @@ import (
 type cancelCmd struct {
 	RunID event.RunID `arg:"" name:"run" help:"The run's id."`
 	connection
-	Reason string        `help:"Why, for whoever looks at the run." placeholder:"TEXT"`
+	Reason string        `help:"Why; it is kept in the replicated log." placeholder:"TEXT"`
 	Within time.Duration `help:"How long its host has to end it by itself, if its lease is live; then the cluster does." default:"10s" placeholder:"DURATION"`
 	Output string        `short:"o" enum:"text,json" default:"text" help:"text or json."`
 }
