@@ -181,7 +181,9 @@ func TestHoldersAreRenewedApart(t *testing.T) {
 		}
 		defer h.Close()
 	}
-	f.until(t, func() bool { return f.renewed["a1"] > 2 && f.renewed["a2"] > 2 && f.renewed["b1"] > 2 && f.renewed["b2"] > 2 })
+	f.until(t, func() bool {
+		return f.renewed["a1"] > 2 && f.renewed["a2"] > 2 && f.renewed["b1"] > 2 && f.renewed["b2"] > 2
+	})
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for holder, runs := range holders {

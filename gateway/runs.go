@@ -107,16 +107,14 @@ func (g *Gateway) patchRun(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	b, err := readBody(c)
-	if err != nil {
-		return err
-	}
-	obj, err := newObject(b.in)
+	obj, err := bodyObject(c)
 	if err != nil {
 		return err
 	}
 	patch := obj.raw("metadata", gjson.Result.IsObject, "an object")
-	if patch == nil {
+	if _, sent := obj.members["metadata"]; patch == nil && sent {
+		obj.fail("metadata", "must be an object") // null is a value here: RFC 7396 gives it a meaning of its own
+	} else if patch == nil {
 		obj.fail("metadata", "is missing")
 	}
 	if obj.err != nil {

@@ -92,6 +92,61 @@ func TestManyReaders(t *testing.T) {
 	s.end()
 }
 
+// What all answers together hold is bounded: beyond it a projection is answered 429, nothing of it is
+// sent, and once slow readers are gone it is answered again.
+func TestAnswersHaveABudget(t *testing.T) {
+	t.Parallel()
+	h := start(t, func(c *Config) { c.FlushTimeout = time.Minute })
+	const size = 12 << 20 // more than the sockets hold
+	h.gw.answers = newBudget(2*size + size/2)
+	h.run("r")
+	pad := strings.Repeat("x", 1<<19)
+	h.append("r", `{"type":"TEXT_MESSAGE_START","messageId":"m"}`)
+	for range size >> 19 {
+		h.append("r", fmt.Sprintf(`{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":%q}`, pad))
+	}
+	stuck := []net.Conn{h.stuck("/v1/runs/r/transcript"), h.stuck("/v1/runs/r/events?join=snapshot")}
+	for h.gw.answers.held.Load() < 2*size {
+		runtime.Gosched()
+	}
+	for _, path := range []string{"/v1/runs/r/transcript", "/v1/runs/r/events?join=snapshot"} {
+		r := h.problem(429, "overloaded", "GET", path, "", "Accept", "text/event-stream")
+		if r.header.Get("Retry-After") == "" || r.header.Get("ETag") != "" {
+			t.Errorf("%s: %v", path, r.header)
+		}
+	}
+	h.must(200, "GET", "/v1/runs/r/state", "") // a small one fits
+	for _, c := range stuck {
+		c.Close()
+	}
+	for h.gw.answers.held.Load() > 0 {
+		runtime.Gosched()
+	}
+	h.must(200, "GET", "/v1/runs/r/transcript", "")
+	h.gw.answers = newBudget(size / 2)
+	h.must(200, "GET", "/v1/runs/r/transcript", "") // larger than all there is, but alone
+}
+
+// Tails that are stuck share a budget, too: one that gets nothing of it goes on in small pieces.
+func TestTailsShareABudget(t *testing.T) {
+	t.Parallel()
+	h := start(t, func(c *Config) { c.FlushTimeout = time.Minute })
+	h.gw.pieces = newBudget(chunkBytes)
+	h.large("r", 12)
+	h.append("r", finished())
+	h.stuck("/v1/runs/r/events")
+	for h.gw.pieces.held.Load() < chunkBytes {
+		runtime.Gosched()
+	}
+	s := h.sse("/v1/runs/r/events")
+	for i := range 12*31 + 2 {
+		if f := s.event(); f.id != strconv.Itoa(i) {
+			t.Fatalf("id %s, want %d", f.id, i)
+		}
+	}
+	s.end()
+}
+
 func TestTooManyTails(t *testing.T) {
 	t.Parallel()
 	h := start(t, func(c *Config) { c.MaxTails = 1 })
