@@ -22,6 +22,16 @@ type benchAppendCmd struct {
 	Output     string        `short:"o" enum:"text,json" default:"text" help:"text, or json: one measurement a line."`
 }
 
+// Validate refuses measurements of nothing.
+func (c *benchAppendCmd) Validate() error {
+	for _, n := range c.Writers {
+		if n < 1 {
+			return positive("writers")
+		}
+	}
+	return positives("batch", c.Batch, "size", c.Size, "duration", int(c.Duration), "runs", c.Runs)
+}
+
 // appendPoint is one measurement as JSON.
 type appendPoint struct {
 	load.Result

@@ -22,6 +22,11 @@ type benchLengthCmd struct {
 	Output   string        `short:"o" enum:"text,json" default:"text" help:"text or json."`
 }
 
+// Validate refuses measurements of nothing.
+func (c *benchLengthCmd) Validate() error {
+	return positives("short", c.Short, "long", c.Long, "rounds", c.Rounds, "duration", int(c.Duration), "size", c.Size)
+}
+
 // lengthPoint is the measurement as JSON.
 type lengthPoint struct {
 	Short          int     `json:"shortEvents"`

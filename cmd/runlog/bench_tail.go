@@ -30,6 +30,11 @@ type tailPoint struct {
 	AckP99 time.Duration `json:"ackP99Ns"`
 }
 
+// Validate refuses measurements of nothing.
+func (c *benchTailCmd) Validate() error {
+	return positives("events", c.Events, "every", int(c.Every), "size", c.Size)
+}
+
 // Run measures and prints one line.
 func (c *benchTailCmd) Run(ctx context.Context, t *terminal) error {
 	cl, err := c.patient(benchPatience)
