@@ -116,7 +116,7 @@ func openAfter(events []event.Event) map[string]int {
 func (s *story) checkFolds(got []event.Event) {
 	is, want := agentrun.Folds(got), agentrun.Folds(s.run)
 	for i, name := range []string{"transcript", "tool history", "state"} {
-		if canonical(is[i]) != canonical(want[i]) {
+		if agentrun.Canonical(is[i]) != agentrun.Canonical(want[i]) {
 			s.t.Errorf("%s: the %s is\n%s\nnot\n%s", s.id, name, is[i], want[i])
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -105,29 +104,9 @@ type openReplay struct {
 	done    chan error
 }
 
-// generated returns a run that ends, with the story's ids.
-func (s *story) generated() []event.Event {
-	for {
-		run := agentrun.Generate(s.rnd)
-		last := run[len(run)-1].Header.Type
-		if last != event.TypeRunFinished && last != event.TypeRunError || !agentrun.IsStrict(run) {
-			continue
-		}
-		for i := range run {
-			raw := strings.NewReplacer(`"runId":"r"`, `"runId":"`+string(s.id)+`"`, `"threadId":"t"`, `"threadId":"t-`+string(s.id)+`"`).Replace(string(run[i].Raw))
-			e, err := event.ParseEvent([]byte(raw))
-			if err != nil {
-				panic(err)
-			}
-			run[i] = e
-		}
-		return run
-	}
-}
-
 // play lives through a run and checks it.
 func (s *story) play() {
-	s.run, s.exact = s.generated(), true
+	s.run, s.exact = agentrun.Ending(s.rnd, s.id), true
 	takeovers.runs.Add(1)
 	ctx, stop := context.WithCancel(context.Background())
 	first := s.host()

@@ -30,6 +30,9 @@ func TestMain(m *testing.M) {
 		host(spec)
 		return
 	}
+	if spec := os.Getenv(agentEnv); spec != "" {
+		playAgent(spec)
+	}
 	os.Exit(m.Run())
 }
 
