@@ -196,6 +196,27 @@ func TestReplayFencedInTheMiddle(t *testing.T) {
 	rt.wantLog(strings.Join(takenOver[:5], "\n") + "\n")
 }
 
+// TestReplayFencedWithoutAnAppend: a host that was taken over from while its replay was open is not
+// told that all is well, though its successor has written the rest of it.
+func TestReplayFencedWithoutAnAppend(t *testing.T) {
+	t.Parallel()
+	rt := newReplayTest(t, takenOver[:5]...)
+	r, w := io.Pipe()
+	lines := rt.lines(r)
+	io.WriteString(w, strings.Join(takenOver[:5], "\n")+"\n")
+	lines.until(5)
+	rt.node.mu.Lock()
+	rt.node.epoch = 4
+	rt.node.mu.Unlock()
+	rt.store(takenOver[5:]...)
+	io.WriteString(w, strings.Join(takenOver[5:], "\n")+"\n")
+	w.Close()
+	if a := lines.last(); !strings.Contains(string(a.Problem), `"code":"fenced","epoch":3,"currentEpoch":4`) {
+		t.Fatalf("got %+v, %s", a, a.Problem)
+	}
+	rt.wantLog(whole())
+}
+
 func TestReplayDiverged(t *testing.T) {
 	t.Parallel()
 	other := strings.Replace(whole(), `"toolCallName":"bash"`, `"toolCallName":"sh"`, 1)
