@@ -34,7 +34,7 @@ type history struct {
 // TestTakeoverUnseen: hosts are processes that are killed, or stopped and woken later, or robbed, at any
 // event; nodes are killed and stopped meanwhile. Each run is finished by another process, which goes on or
 // replays. Its projections are those of an uninterrupted run, one reader of the whole time saw every
-// event once, and hosts that wake find themselves fenced (R3.1–R3.5, R3.7).
+// event once, and hosts that wake find themselves fenced (R3_1, R3_3, R3_4, R3_5, R3_7).
 func TestTakeoverUnseen(t *testing.T) {
 	c := Start(t)
 	self, err := os.Executable()
