@@ -43,6 +43,7 @@ func (t *replayTest) want(a replayAnswered, matched, appended int) {
 	}
 }
 
+// TestReplayEveryCut, R3_2, R3_5: wherever the log stops, a replay from the first event appends the rest.
 func TestReplayEveryCut(t *testing.T) {
 	t.Parallel()
 	for cut := range len(takenOver) + 1 {
@@ -196,7 +197,7 @@ func TestReplayFencedInTheMiddle(t *testing.T) {
 	rt.wantLog(strings.Join(takenOver[:5], "\n") + "\n")
 }
 
-// TestReplayFencedWithoutAnAppend: a host that was taken over from while its replay was open is not
+// TestReplayFencedWithoutAnAppend, R1_3: a host that was taken over from while its replay was open is not
 // told that all is well, though its successor has written the rest of it.
 func TestReplayFencedWithoutAnAppend(t *testing.T) {
 	t.Parallel()

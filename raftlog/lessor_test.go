@@ -290,6 +290,7 @@ func TestRestartOfAllNodesGivesAFullTerm(t *testing.T) {
 	})
 }
 
+// R2_2: a stalled disk, a late loop or refused proposals are no proof that a host is dead.
 func TestStallsEndNoRun(t *testing.T) {
 	for name, stall := range map[string]func(l *leasing){
 		"the leader's disk hangs": func(l *leasing) {
