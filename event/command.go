@@ -105,6 +105,8 @@ type Result struct {
 	Run *Run
 	// LockEpoch answers an AcquireLock.
 	LockEpoch Epoch
+	// Stream answers a command about a plain stream.
+	Stream *StreamResult
 	// Index is the log index whose application made the result visible.
 	Index uint64
 }

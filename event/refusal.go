@@ -301,6 +301,9 @@ var ErrUnknownCode = errors.New("unknown refusal code")
 func DecodeRefusal(code string, fields []byte) (Refusal, error) {
 	mk, ok := refusals[code]
 	if !ok {
+		mk, ok = streamRefusals[code]
+	}
+	if !ok {
 		return nil, fmt.Errorf("%w %q", ErrUnknownCode, code)
 	}
 	r := mk()
@@ -312,8 +315,11 @@ func DecodeRefusal(code string, fields []byte) (Refusal, error) {
 
 // RefusalCodes returns every code that [DecodeRefusal] knows, in no particular order.
 func RefusalCodes() []string {
-	codes := make([]string, 0, len(refusals))
+	codes := make([]string, 0, len(refusals)+len(streamRefusals))
 	for c := range refusals {
+		codes = append(codes, c)
+	}
+	for c := range streamRefusals {
 		codes = append(codes, c)
 	}
 	return codes

@@ -6,7 +6,8 @@ import (
 	"fmt"
 )
 
-// The bits of a result's first byte; what follows stands in their order. Results travel only
+// The bits of a result's first byte; what follows stands in their order, a stream's result last,
+// where there is one. Results travel only
 // between nodes of one cluster, from the leader to the node that forwarded a command.
 const (
 	resultRefused = 1 << iota
@@ -51,6 +52,9 @@ func AppendResult(dst []byte, r Result) []byte {
 	if mask&resultLock != 0 {
 		dst = binary.AppendUvarint(dst, uint64(r.LockEpoch))
 	}
+	if r.Stream != nil {
+		dst = appendStreamResult(dst, r.Stream)
+	}
 	return dst
 }
 
@@ -85,6 +89,9 @@ func DecodeResult(b []byte) (Result, error) {
 	}
 	if mask&resultLock != 0 {
 		r.LockEpoch = Epoch(w.uvarint())
+	}
+	if len(w.b) > 0 {
+		r.Stream = w.streamResult()
 	}
 	return r, w.done("result")
 }
