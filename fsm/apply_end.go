@@ -52,7 +52,7 @@ func (a *applier) end(r *run, status event.Status, maxBytes uint64) (event.Resul
 		if reason := walk.Take(&e.Header); reason != "" {
 			return event.Result{}, errClosers(r, reason)
 		}
-		a.m.active.addRecord(r, a.now, e.Raw)
+		a.m.active.addRecord(&r.logHead, r.epoch, a.now, e.Raw)
 	}
 	walk.End = status
 	r.updatedAt = a.now

@@ -7,13 +7,22 @@ import (
 	"github.com/runlog/runlog/event"
 )
 
+// logHead is what Apply keeps of a log of records, whether a run's or a plain stream's.
+type logHead struct {
+	sid       streamID
+	tail      event.Offset
+	chain     uint64 // rolling hash over the log's own records: chainNext
+	bytes     uint64 // of the records, encoded
+	producers uint64 // how many are remembered
+}
+
 // head is what Apply keeps per run. It stays below 4 KiB: everything that grows with the run has
 // keys of its own.
 type head struct {
-	id       event.RunID
-	thread   event.ThreadID
-	parent   event.RunID
-	sid      streamID
+	id     event.RunID
+	thread event.ThreadID
+	parent event.RunID
+	logHead
 	strict   bool
 	status   event.Status
 	started  bool // an event was taken
@@ -31,16 +40,12 @@ type head struct {
 	cancelRequested bool
 	cancelWithinMs  int64
 
-	tail     event.Offset
-	chain    uint64 // rolling hash over the run's records: chainNext
-	bytes    uint64 // of the run's records, encoded
 	terminal event.Offset
 
 	startedAt, updatedAt, endedAt event.Time
 
-	used      uint64 // how many ids the run has used
-	usedXor   fingerprint
-	producers uint64
+	used    uint64 // how many ids the run has used
+	usedXor fingerprint
 
 	createKey   event.IdempotencyKey
 	createEpoch event.Epoch // that the creation granted; 0: no lease
