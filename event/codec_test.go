@@ -26,11 +26,13 @@ func genCommand() *rapid.Generator[Command] {
 		if rapid.Bool().Draw(t, "has epoch") {
 			epoch = ptr(Epoch(rapid.Uint64().Draw(t, "epoch")))
 		}
-		switch rapid.IntRange(0, 3).Draw(t, "family") {
+		switch rapid.IntRange(0, 4).Draw(t, "family") {
 		case 0:
 			return genLeaseCommand(t, run)
 		case 1:
 			return genStreamCommand(t)
+		case 2:
+			return genRunStreamCommand(t, run)
 		}
 		switch rapid.IntRange(1, 5).Draw(t, "kind") {
 		case 1:
@@ -127,6 +129,7 @@ func TestEntryGolden(t *testing.T) {
 		"lapse_lock":     LapseLock{"l1", 77},
 	}
 	maps.Copy(golden, goldenStreamCommands())
+	maps.Copy(golden, goldenRunStreamCommands())
 	for name, c := range golden {
 		path := filepath.Join("testdata", "entries", name+".hex")
 		b := AppendEntry(nil, Entry{Time: 1_700_000_000_000, Commands: []Command{c}})

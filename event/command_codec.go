@@ -32,6 +32,9 @@ func AppendCommand(dst []byte, c Command) []byte {
 			dst, ok = appendStreamCommand(dst, c)
 		}
 		if !ok {
+			dst, ok = appendRunStreamCommand(dst, c)
+		}
+		if !ok {
 			panic(fmt.Sprintf("event: command %T has no encoding", c))
 		}
 	}
@@ -86,6 +89,9 @@ func (w *wire) body(kind Kind) (Command, error) {
 		return c, nil
 	}
 	if c := w.streamCommand(kind); c != nil {
+		return c, nil
+	}
+	if c := w.runStreamCommand(kind); c != nil {
 		return c, nil
 	}
 	return nil, fmt.Errorf("command kind %d is not known to this build", kind)

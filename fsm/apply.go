@@ -155,6 +155,9 @@ func (a *applier) command(position int, c event.Command) (event.Result, error) {
 	if r, err, ok := a.streamCommand(position, c); ok {
 		return r, err
 	}
+	if r, err, ok := a.runStreamCommand(position, c); ok {
+		return r, err
+	}
 	return event.Result{}, fmt.Errorf("no rule for command kind %d", c.Kind())
 }
 

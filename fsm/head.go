@@ -53,6 +53,8 @@ type head struct {
 	acquired []acquisition
 
 	metadataBytes uint64
+
+	framing framing
 }
 
 // acquisition is an Idempotency-Key and the epoch that it got.
@@ -67,6 +69,7 @@ const maxAcquisitions = 8
 const (
 	headDeleted = 0 // stands where the head of a deleted run was
 	headVersion = 1
+	headFramed  = 2 // a head whose framing follows
 )
 
 var statuses = []event.Status{
@@ -97,7 +100,11 @@ func isDeleted(value []byte) bool { return len(value) == 1 && value[0] == headDe
 
 func (h *head) encode() []byte {
 	e := enc{make([]byte, 0, 256)}
-	e.u8(headVersion)
+	version := byte(headVersion)
+	if h.framing != (framing{}) {
+		version = headFramed
+	}
+	e.u8(version)
 	e.str(string(h.id))
 	e.str(string(h.thread))
 	e.str(string(h.parent))
@@ -138,13 +145,17 @@ func (h *head) encode() []byte {
 		e.uv(uint64(h.acquired[i].epoch))
 	}
 	e.uv(h.metadataBytes)
+	if version == headFramed {
+		h.framing.encode(&e)
+	}
 	return e.b
 }
 
 func decodeHead(b []byte) (head, error) {
 	d := dec{b: b}
-	if v := d.u8(); v != headVersion {
-		return head{}, fmt.Errorf("%w: head version %d", ErrDamaged, v)
+	version := d.u8()
+	if version != headVersion && version != headFramed {
+		return head{}, fmt.Errorf("%w: head version %d", ErrDamaged, version)
 	}
 	var h head
 	h.id = event.RunID(d.str())
@@ -195,6 +206,9 @@ func decodeHead(b []byte) (head, error) {
 		d.bad = true
 	}
 	h.metadataBytes = d.uv()
+	if version == headFramed {
+		h.framing.decode(&d)
+	}
 	return h, d.done("head")
 }
 

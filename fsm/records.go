@@ -58,6 +58,10 @@ func (m *Machine) noteDamage(err error) error {
 // empty; beyond it the error is an *event.OffsetOutOfRange. The records are of one moment; their
 // bytes must not be changed.
 func (m *Machine) Records(ctx context.Context, id event.RunID, from event.Offset, maxRecords, maxBytes int) (event.Page, error) {
+	return m.records(ctx, id, from, maxRecords, maxBytes, func(s *snapshotRead) eacher { return s.each })
+}
+
+func (m *Machine) records(ctx context.Context, id event.RunID, from event.Offset, maxRecords, maxBytes int, of func(*snapshotRead) eacher) (event.Page, error) {
 	s, err := m.read(id)
 	if err != nil {
 		return event.Page{}, err
@@ -68,7 +72,7 @@ func (m *Machine) Records(ctx context.Context, id event.RunID, from event.Offset
 		return event.Page{}, &event.OffsetOutOfRange{Offset: from, Tail: tail}
 	}
 	page := event.Page{Tail: tail, Ended: s.run.ended()}
-	err = s.each(ctx, from, func(r event.Record) bool {
+	err = of(s)(ctx, from, func(r event.Record) bool {
 		page.Records = append(page.Records, r)
 		maxRecords--
 		maxBytes -= len(r.Raw)
@@ -203,13 +207,4 @@ func segmentAt(txn *badger.Txn, kind byte, s streamID, offset event.Offset) ([]b
 		return nil, fmt.Errorf("%w: no segment of log %s holds record %d", ErrDamaged, s, offset)
 	}
 	return it.Item().KeyCopy(nil), nil
-}
-
-// record returns the record at offset, which must be below the tail.
-func (s *logRead) record(ctx context.Context, offset event.Offset) (rec event.Record, err error) {
-	err = s.each(ctx, offset, func(r event.Record) bool {
-		rec = r
-		return false
-	})
-	return rec, err
 }

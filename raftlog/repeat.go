@@ -39,6 +39,10 @@ func repeatable(cmd event.Command) bool {
 		return c.Key != (event.IdempotencyKey{})
 	case *event.AppendStream:
 		return c.Producer != nil || len(c.Messages) == 0
+	case *event.OpenRunStream:
+		return c.Key != (event.IdempotencyKey{}) || c.Holder == ""
+	case *event.AppendRunStream:
+		return c.Producer != nil
 	case event.DeleteRun, event.ReviveLease, event.ReleaseLease, event.ReleaseLock, event.CancelRun, event.DeleteStream, event.TouchStream:
 		return true
 	}
@@ -79,6 +83,10 @@ func (h *hold) settle(ctx context.Context, r event.Result) (event.Result, error)
 	case *event.CreateStream, *event.AppendStream:
 		// What the first attempt did may be gone again, with the stream.
 		if errors.Is(r.Refusal, event.ErrStreamNotFound) || errors.Is(r.Refusal, event.ErrStreamGone) || errors.Is(r.Refusal, event.ErrStreamExists) {
+			return event.Result{}, h.giveUp(r.Refusal)
+		}
+	case *event.OpenRunStream, *event.AppendRunStream:
+		if r.Refusal != nil { // perhaps because of what the first attempt did
 			return event.Result{}, h.giveUp(r.Refusal)
 		}
 	case event.CancelRun:
