@@ -35,7 +35,7 @@ func goldenRunStreamCommands() map[string]Command {
 func TestWrapUnwrap(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		raw := []byte(`{"type": ` + quote(rapid.String().Draw(t, "type")) + `,"a":[{"chunk":"}\\"]"}] }`)
+		raw := []byte(`{"type": ` + quote(rapid.String().Draw(t, "type")) + `,"a":[{"chunk":"}\"]"}] }`)
 		seq := rapid.Uint64Range(0, MaxRecordSeq).Draw(t, "seq")
 		wrapped := Wrap([]byte("x"), seq, raw)[1:]
 		if len(wrapped) > len(raw)+WrapBytes {
