@@ -24,6 +24,9 @@ const (
 	codeUnavailable      = "unavailable"
 	codeOutcomeUnknown   = "outcome_unknown"
 	codeInternal         = "internal"
+
+	codeStreamNameTaken = "stream_name_taken"
+	codeForkSourceGone  = "fork_source_gone"
 )
 
 // problemKind is what every problem of one code has in common.
@@ -58,6 +61,19 @@ var problems = map[string]problemKind{
 	event.CodeTooLarge:         {status: 413, title: "Too large"},
 	event.CodeOffsetOutOfRange: {status: 416, title: "Beyond the tail"},
 
+	event.CodeStreamNotFound:      {status: 404, title: "No such stream"},
+	event.CodeStreamGone:          {status: 410, title: "The stream was deleted"},
+	event.CodeStreamExists:        {status: 409, title: "The stream exists"},
+	event.CodeStreamClosed:        {status: 409, title: "The stream is closed"},
+	event.CodeContentTypeConflict: {status: 409, title: "The stream has another content type"},
+	event.CodeStreamSeqConflict:   {status: 409, title: "Stream-Seq is not larger than the last"},
+	event.CodeProducerReset:       {status: 400, title: "A new epoch begins with sequence number 0"},
+	event.CodeForkSource:          {status: 404, title: "There is nothing to fork"},
+	event.CodeForkOffset:          {status: 400, title: "The fork's offset is beyond its source"},
+
+	codeStreamNameTaken: {status: 409, title: "The name is taken", detail: "the stream of this name was deleted while forks read it; the name is free once they are gone"},
+	codeForkSourceGone:  {status: 409, title: "The fork's source was deleted", detail: "the stream to fork was deleted; only the forks that it had still read it"},
+
 	codeBadRequest:       {status: 400, title: "The request cannot be understood"},
 	codeNotFound:         {status: 404, title: "No such resource", detail: "nothing is served at this path"},
 	codeMethodNotAllowed: {status: 405, title: "Method not allowed", detail: "this path does not take this method; see Allow"},
@@ -91,6 +107,9 @@ var (
 	errEncoding    = errors.New("the body has a Content-Encoding")
 	errOverloaded  = errors.New("too many tails are open, or answers under way")
 	errUnavailable = errors.New("this node is too far behind")
+
+	errNameTaken      = errors.New("the name belongs to a deleted stream with forks")
+	errForkSourceGone = errors.New("the source of the fork was deleted")
 )
 
 // problem is one answer: its code and what the table does not say.
@@ -138,6 +157,8 @@ var conditions = []struct {
 	{errNoRoute, codeNotFound},
 	{errNoMethod, codeMethodNotAllowed},
 	{errEncoding, codeUnsupported},
+	{errNameTaken, codeStreamNameTaken},
+	{errForkSourceGone, codeForkSourceGone},
 	{context.DeadlineExceeded, codeUnavailable},
 }
 

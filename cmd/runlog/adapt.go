@@ -46,3 +46,9 @@ func (c cluster) Ready() []gateway.Check {
 	}
 	return checks
 }
+
+// streams is a state machine as the gateway reads plain streams of it.
+type streams struct{ *fsm.Machine }
+
+// WatchStream subscribes to a stream.
+func (s streams) WatchStream(name event.StreamName) gateway.Watch { return s.Machine.WatchStream(name) }
