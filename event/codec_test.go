@@ -26,11 +26,13 @@ func genCommand() *rapid.Generator[Command] {
 		if rapid.Bool().Draw(t, "has epoch") {
 			epoch = ptr(Epoch(rapid.Uint64().Draw(t, "epoch")))
 		}
-		switch rapid.IntRange(0, 4).Draw(t, "family") {
+		switch rapid.IntRange(0, 5).Draw(t, "family") {
 		case 0:
 			return genLeaseCommand(t, run)
 		case 1:
 			return genStreamCommand(t)
+		case 5:
+			return genSubscriptionCommand(t)
 		case 2:
 			return genRunStreamCommand(t, run)
 		}
@@ -129,6 +131,7 @@ func TestEntryGolden(t *testing.T) {
 		"lapse_lock":     LapseLock{"l1", 77},
 	}
 	maps.Copy(golden, goldenStreamCommands())
+	maps.Copy(golden, goldenSubscriptionCommands())
 	maps.Copy(golden, goldenRunStreamCommands())
 	for name, c := range golden {
 		path := filepath.Join("testdata", "entries", name+".hex")
@@ -199,6 +202,7 @@ func TestRefusalsRoundTrip(t *testing.T) {
 		&Diverged{Offset: 3, Stored: []byte(`{"a":1}`), Replayed: []byte(`{"a":2}`), Field: "a", Hint: "why"}, &TooLarge{What: "w", Limit: 1}, &OffsetOutOfRange{Offset: 9, Tail: 3},
 	}
 	full = append(full, fullStreamRefusals()...)
+	full = append(full, fullSubscriptionRefusals()...)
 	seen := map[string]bool{}
 	for _, r := range full {
 		seen[r.Code()] = true
@@ -234,6 +238,9 @@ func TestResultRoundTrip(t *testing.T) {
 		}
 		if rapid.Bool().Draw(t, "stream") {
 			r.Stream = genStreamResult(t)
+		} else if rapid.Bool().Draw(t, "subscription") {
+			r.NextWake = rapid.Bool().Draw(t, "next wake")
+			r.Subscription = &Subscription{ID: "s", Config: subscriptionConfig(), Generation: 4, WakeID: "w", Streams: []SubscribedStream{{"a", true, 1, 2}}}
 		}
 		got, err := DecodeResult(AppendResult(nil, r))
 		if err != nil || !reflect.DeepEqual(got, r) {

@@ -35,6 +35,9 @@ func AppendCommand(dst []byte, c Command) []byte {
 			dst, ok = appendRunStreamCommand(dst, c)
 		}
 		if !ok {
+			dst, ok = appendSubscriptionCommand(dst, c)
+		}
+		if !ok {
 			panic(fmt.Sprintf("event: command %T has no encoding", c))
 		}
 	}
@@ -89,6 +92,9 @@ func (w *wire) body(kind Kind) (Command, error) {
 		return c, nil
 	}
 	if c := w.streamCommand(kind); c != nil {
+		return c, nil
+	}
+	if c := w.subscriptionCommand(kind); c != nil {
 		return c, nil
 	}
 	if c := w.runStreamCommand(kind); c != nil {

@@ -6,8 +6,7 @@ import (
 	"fmt"
 )
 
-// The bits of a result's first byte; what follows stands in their order, a stream's result last,
-// where there is one. Results travel only
+// The bits of a result's first byte; what follows stands in their order. Results travel only
 // between nodes of one cluster, from the leader to the node that forwarded a command.
 const (
 	resultRefused = 1 << iota
@@ -18,6 +17,12 @@ const (
 	resultCreated
 	resultRun
 	resultLock
+)
+
+// What may follow the parts that the first byte names: one of these, and what it says.
+const (
+	resultStream       = 1
+	resultSubscription = 2
 )
 
 // AppendResult appends the encoding of r to dst.
@@ -52,8 +57,12 @@ func AppendResult(dst []byte, r Result) []byte {
 	if mask&resultLock != 0 {
 		dst = binary.AppendUvarint(dst, uint64(r.LockEpoch))
 	}
-	if r.Stream != nil {
-		dst = appendStreamResult(dst, r.Stream)
+	switch {
+	case r.Stream != nil:
+		dst = appendStreamResult(append(dst, resultStream), r.Stream)
+	case r.Subscription != nil:
+		dst = appendFlag(append(dst, resultSubscription), r.NextWake)
+		dst = appendBytes(dst, mustJSON(r.Subscription))
 	}
 	return dst
 }
@@ -91,7 +100,20 @@ func DecodeResult(b []byte) (Result, error) {
 		r.LockEpoch = Epoch(w.uvarint())
 	}
 	if len(w.b) > 0 {
-		r.Stream = w.streamResult()
+		switch w.byte() {
+		case resultStream:
+			r.Stream = w.streamResult()
+		case resultSubscription:
+			r.NextWake = w.byte() != 0
+			r.Subscription = new(Subscription)
+			if raw := w.bytes(); w.err == nil {
+				if err := json.Unmarshal(raw, r.Subscription); err != nil {
+					return Result{}, fmt.Errorf("result's subscription: %w", err)
+				}
+			}
+		default:
+			w.fail()
+		}
 	}
 	return r, w.done("result")
 }
