@@ -155,6 +155,9 @@ func (a *applier) command(position int, c event.Command) (event.Result, error) {
 	if r, err, ok := a.streamCommand(position, c); ok {
 		return r, err
 	}
+	if r, err, ok := a.subscriptionCommand(position, c); ok {
+		return r, err
+	}
 	if r, err, ok := a.runStreamCommand(position, c); ok {
 		return r, err
 	}

@@ -156,6 +156,9 @@ func (a *applier) createNewStream(position int, c *event.CreateStream) (event.Re
 		o.addRecord(&s.logHead, 0, a.now, m)
 	}
 	a.changedStream(s)
+	if err := a.notice(s, 0); err != nil {
+		return event.Result{}, err
+	}
 	r := a.streamResult(s)
 	r.Created = true
 	return r, nil

@@ -84,6 +84,11 @@ func (a *applier) writeStream(s *stream, c *event.AppendStream, p *producing) (e
 		}
 	}
 	a.changedStream(s)
+	if s.tail > first {
+		if err := a.notice(s, first); err != nil {
+			return event.Result{}, err
+		}
+	}
 	r := a.streamResult(s)
 	if p != nil {
 		r.Stream.ProducerEpoch, r.Stream.ProducerSeq = p.ref.Epoch, p.ref.Seq

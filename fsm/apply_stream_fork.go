@@ -90,6 +90,7 @@ func (a *applier) setForks(sid streamID, n uint64) {
 func (a *applier) endStream(s *stream) error {
 	for {
 		a.touched = append(a.touched, watchedStream(s.name))
+		a.noticeEnd(s.name)
 		if a.m.sources[s.sid] > 0 {
 			s = a.writableStream(s)
 			s.gone = true

@@ -3,6 +3,7 @@ package fsm
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
@@ -272,6 +273,9 @@ func (w *writer) streams(o *overlay) {
 	}
 	for sid := range o.swept {
 		w.put(sidKey(keyDoomed, sid), nil)
+	}
+	for key, value := range o.pairs {
+		w.put([]byte(key), slices.Clip(value)) // sealing appends
 	}
 }
 

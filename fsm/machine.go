@@ -88,6 +88,7 @@ type Machine struct {
 	streamNames nameSet
 	sources     map[streamID]uint64 // how many forks read a log
 	expiries    expiries
+	subs        subscriptions
 	appliedAt   time.Time // by this node's clock: when the last entry was applied
 
 	onLease func(term uint64, changed []event.LeaseView) // set before the first entry, or nil
@@ -143,6 +144,7 @@ func (m *Machine) adopt(st *store) error {
 	m.streamNames = res.streamNames
 	m.sources = res.sources
 	m.expiries = res.expiries
+	m.subs = res.subs
 	m.appliedAt = time.Now()
 	m.cache = newCache()
 	m.recent = recentChunks{limit: m.cfg.TailCacheBytes}

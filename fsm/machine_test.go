@@ -217,7 +217,9 @@ func entryIn(t tb, l *raft.Log, late uint64) *raft.Log {
 
 func genCommand(t *rapid.T) event.Command {
 	run := event.RunID(rapid.SampledFrom([]string{"r1", "r2", "r3", "r4"}).Draw(t, "run"))
-	switch rapid.IntRange(0, 5).Draw(t, "family") {
+	switch rapid.IntRange(0, 6).Draw(t, "family") {
+	case 3:
+		return genSubscriptionCommand(t)
 	case 0:
 		return genLeaseCommand(t, run)
 	case 1, 2:

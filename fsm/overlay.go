@@ -41,6 +41,8 @@ type overlay struct {
 	doomedStreams map[streamID]event.StreamName
 	swept         map[streamID]struct{}
 
+	pairs map[string][]byte // keys and values that are written as they are
+
 	bytes int // estimated size of the transaction that writes it
 	keys  int
 }
@@ -80,6 +82,7 @@ func newOverlay() *overlay {
 		streamNames:   make(map[event.StreamName]nameEntry),
 		streams:       make(map[streamID]*stream),
 		sources:       make(map[streamID]uint64),
+		pairs:         make(map[string][]byte),
 		doomedStreams: make(map[streamID]event.StreamName),
 		swept:         make(map[streamID]struct{}),
 	}
@@ -192,6 +195,15 @@ func (o *overlay) setSource(sid streamID, forks uint64) {
 		o.grow(32)
 	}
 	o.sources[sid] = forks
+}
+
+// setPair notes a key that is written as it is. value must not be changed afterwards.
+func (o *overlay) setPair(key, value []byte) {
+	if _, ok := o.pairs[string(key)]; !ok {
+		o.grow(len(key))
+	}
+	o.bytes += len(value)
+	o.pairs[string(key)] = value
 }
 
 // sweep has the keys of a deleted run removed, which forks kept until now.

@@ -19,6 +19,7 @@ type resident struct {
 	streamNames nameSet
 	sources     map[streamID]uint64
 	expiries    expiries
+	subs        subscriptions
 }
 
 // loadResident reads the resident part and proves it against the counts stored with it.
@@ -43,6 +44,9 @@ func (s *store) loadResident() (resident, error) {
 			return err
 		}
 		if err := res.loadStreams(txn); err != nil {
+			return err
+		}
+		if err := res.loadSubscriptions(txn); err != nil {
 			return err
 		}
 		return res.loadOpenRuns(txn)
