@@ -7,13 +7,14 @@ import (
 	"github.com/runlog/runlog/event"
 )
 
-// Bounds of the search for plain streams that outlived their TTL or their time.
+// Bounds of the search for plain streams that outlived their TTL or their time, and for wakes of
+// subscriptions whose consumer let its lease run out.
 const (
 	expiryEvery = 100 * time.Millisecond
 	maxExpiries = 256 // ends proposed at a time
 )
 
-// runExpiry ends overdue streams while this node leads. The state machine judges each by the log's
+// runExpiry ends overdue streams and wakes while this node leads. The state machine judges each by the log's
 // clocks; here only the time to ask comes from this node's.
 func (n *Node) runExpiry() {
 	tick := time.NewTicker(expiryEvery)
@@ -30,7 +31,7 @@ func (n *Node) runExpiry() {
 		}
 		select {
 		case <-tick.C:
-			n.expire(n.state.Overdue(maxExpiries))
+			n.expire(n.overdue())
 		case <-changed:
 		case <-n.closing:
 			return
@@ -38,9 +39,20 @@ func (n *Node) runExpiry() {
 	}
 }
 
+func (n *Node) overdue() []event.Command {
+	var due []event.Command
+	for _, c := range n.state.Overdue(maxExpiries) {
+		due = append(due, c)
+	}
+	for _, c := range n.state.OverdueWakes() {
+		due = append(due, c)
+	}
+	return due
+}
+
 // expire proposes ends and waits for the answers. They pass by the admission, as verdicts about
 // leases do, and are not forwarded: another leader asks for itself.
-func (n *Node) expire(due []event.ExpireStream) {
+func (n *Node) expire(due []event.Command) {
 	if len(due) == 0 {
 		return
 	}
@@ -60,9 +72,9 @@ func (n *Node) expire(due []event.ExpireStream) {
 		}
 		switch o := t.outcome(); {
 		case o.err != nil:
-			n.logger.Warn("a stream's end was not carried out", "stream", due[i].Name, "error", o.err)
+			n.logger.Warn("what is overdue was not ended", "what", due[i], "error", o.err)
 		case o.result.Refusal != nil && !errors.Is(o.result.Refusal, event.ErrStaleVerdict):
-			n.logger.Error("a stream's end was refused", "stream", due[i].Name, "error", o.result.Refusal)
+			n.logger.Error("the end of what is overdue was refused", "what", due[i], "error", o.result.Refusal)
 		}
 	}
 }

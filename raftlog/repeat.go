@@ -19,7 +19,7 @@ import (
 //   - the creation of a run with an idempotency key, likewise; without one and without a holder a second
 //     creation changes nothing;
 //   - the acquisition of a lease or a lock with an idempotency key, likewise;
-//   - the creation of a stream with such a key, an append to one with producer headers, likewise;
+//   - the creation of a stream with such a key, an append to one with producer headers, a subscription, likewise;
 //   - a deletion, a revival, a release, a cancel, a close, a touch: the second one changes nothing.
 //
 // Not: an append without either (written twice), an acquisition without a key (takes two epochs,
@@ -35,6 +35,8 @@ func repeatable(cmd event.Command) bool {
 		return c.Key != (event.IdempotencyKey{})
 	case event.AcquireLock:
 		return c.Key != (event.IdempotencyKey{})
+	case *event.Subscribe:
+		return c.Key != (event.IdempotencyKey{})
 	case *event.CreateStream:
 		return c.Key != (event.IdempotencyKey{})
 	case *event.AppendStream:
@@ -43,7 +45,8 @@ func repeatable(cmd event.Command) bool {
 		return c.Key != (event.IdempotencyKey{}) || c.Holder == ""
 	case *event.AppendRunStream:
 		return c.Producer != nil
-	case event.DeleteRun, event.ReviveLease, event.ReleaseLease, event.ReleaseLock, event.CancelRun, event.DeleteStream, event.TouchStream:
+	case event.DeleteRun, event.ReviveLease, event.ReleaseLease, event.ReleaseLock, event.CancelRun, event.DeleteStream, event.TouchStream,
+		event.Unsubscribe, *event.LinkStreams:
 		return true
 	}
 	return false

@@ -46,6 +46,8 @@ type State interface {
 	ClosingBytes(ctx context.Context, run event.RunID, status event.Status) (uint64, error)
 	// Overdue returns at most limit commands that end plain streams whose TTL or time is over.
 	Overdue(limit int) []event.ExpireStream
+	// OverdueWakes returns the commands that end wakes of subscriptions whose lease is over.
+	OverdueWakes() []event.LapseWake
 	// Close releases the state; no other method is called afterwards.
 	Close() error
 }
