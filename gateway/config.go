@@ -18,6 +18,8 @@ type Config struct {
 	Leases Leases
 	// Streams are this node's, too; nil: the routes of the Durable Streams protocol are not served.
 	Streams Streams
+	// RunStreams are this node's runs as Durable Streams; nil: they are not served so.
+	RunStreams RunStreams
 	// Logger receives what goes wrong inside; nil discards. Payloads are never logged.
 	Logger *slog.Logger
 	// Registry receives the gateway's metrics and is what GET /metrics shows; nil: a new one.

@@ -180,6 +180,9 @@ func (g *Gateway) writeProblem(c *gin.Context, err error) {
 	if kind.retry {
 		h.Set("Retry-After", "1")
 	}
+	if errors.As(err, new(forbidden)) {
+		kind.status = http.StatusForbidden
+	}
 	c.Writer.WriteHeader(kind.status)
 	_, _ = c.Writer.Write(appendProblem(nil, p, kind))
 }

@@ -88,6 +88,9 @@ const runStreams = "runs/"
 
 // streamLog returns the stream of that name.
 func (g *Gateway) streamLog(name event.StreamName) (streamLog, error) {
+	if id, ok := strings.CutPrefix(string(name), runStreams); ok && g.cfg.RunStreams != nil {
+		return runStream{g: g, id: event.RunID(id)}, nil
+	}
 	if strings.HasPrefix(string(name), runStreams) || strings.HasPrefix(string(name), "_runs") {
 		return nil, errNoRoute
 	}

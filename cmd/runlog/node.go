@@ -79,14 +79,15 @@ func openNode(c *serveCmd, members []raftlog.Member, log *slog.Logger) (n *node,
 		return n, errors.Join(err, state.Close())
 	}
 	n.gateway, err = gateway.New(gateway.Config{
-		Log:      n.raft,
-		Reader:   reader{state},
-		Cluster:  cluster{n.raft},
-		Leases:   leases{n.raft, state},
-		Streams:  streams{state},
-		MinLease: c.MinLease,
-		Logger:   log.With("node", c.ID),
-		Registry: registry,
+		Log:        n.raft,
+		Reader:     reader{state},
+		Cluster:    cluster{n.raft},
+		Leases:     leases{n.raft, state},
+		RunStreams: state,
+		Streams:    streams{state},
+		MinLease:   c.MinLease,
+		Logger:     log.With("node", c.ID),
+		Registry:   registry,
 	})
 	if err != nil {
 		return n, err
