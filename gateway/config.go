@@ -20,6 +20,10 @@ type Config struct {
 	Streams Streams
 	// RunStreams are this node's runs as Durable Streams; nil: they are not served so.
 	RunStreams RunStreams
+	// Subscriptions are this node's, too; nil: the control routes of that protocol are not served.
+	Subscriptions Subscriptions
+	// WebhookTargets says where webhooks may go beside public addresses.
+	WebhookTargets WebhookTargets
 	// Logger receives what goes wrong inside; nil discards. Payloads are never logged.
 	Logger *slog.Logger
 	// Registry receives the gateway's metrics and is what GET /metrics shows; nil: a new one.

@@ -71,6 +71,14 @@ var problems = map[string]problemKind{
 	event.CodeForkSource:          {status: 404, title: "There is nothing to fork"},
 	event.CodeForkOffset:          {status: 400, title: "The fork's offset is beyond its source"},
 
+	event.CodeSubscriptionNotFound: {status: 404, title: "No such subscription"},
+	event.CodeSubscriptionExists:   {status: 409, title: "The subscription exists"},
+	event.CodeWakeFenced:           {status: 409, title: "The wake is over"},
+	event.CodeWakeClaimed:          {status: 409, title: "The wake is held"},
+	event.CodeNothingPending:       {status: 409, title: "Nothing is pending"},
+	event.CodeBadAck:               {status: 409, title: "The acknowledgement cannot be"},
+	event.CodeTooManySubscriptions: {status: 429, title: "Too many subscriptions"},
+
 	codeStreamNameTaken: {status: 409, title: "The name is taken", detail: "the stream of this name was deleted while forks read it; the name is free once they are gone"},
 	codeForkSourceGone:  {status: 409, title: "The fork's source was deleted", detail: "the stream to fork was deleted; only the forks that it had still read it"},
 

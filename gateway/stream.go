@@ -45,6 +45,9 @@ func (g *Gateway) onStream(h func(*gin.Context, streamLog) error) handler {
 		if err != nil {
 			return err
 		}
+		if isControl(name) {
+			return g.control(c)
+		}
 		s, err := g.streamLog(name)
 		if err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,6 +29,8 @@ type node struct {
 	listen  []net.Listener
 	lock    *dirLock
 	fatal   chan error // receives once, when the node must stop at once
+
+	delivering sync.WaitGroup // of webhooks
 }
 
 // httpDrain bounds how long a stopping node waits for requests under way.
@@ -85,9 +88,13 @@ func openNode(c *serveCmd, members []raftlog.Member, log *slog.Logger) (n *node,
 		Leases:     leases{n.raft, state},
 		RunStreams: state,
 		Streams:    streams{state},
-		MinLease:   c.MinLease,
-		Logger:     log.With("node", c.ID),
-		Registry:   registry,
+
+		Subscriptions:  subscriptions{state, n.raft},
+		WebhookTargets: gateway.WebhookTargets{Allow: c.WebhookAllow},
+
+		MinLease: c.MinLease,
+		Logger:   log.With("node", c.ID),
+		Registry: registry,
 	})
 	if err != nil {
 		return n, err
@@ -125,6 +132,10 @@ func (n *node) bind(addr string, s *http.Server) error {
 // that the node must not outlive ends it without all that: its disk may be what fails.
 func (n *node) serve(ctx context.Context) error {
 	failed := make(chan error, len(n.servers))
+	deliver, stopDelivering := context.WithCancel(ctx)
+	defer n.delivering.Wait()
+	defer stopDelivering()
+	n.delivering.Go(func() { n.gateway.DeliverWebhooks(deliver) })
 	for i, s := range n.servers {
 		go func() { failed <- s.Serve(n.listen[i]) }()
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -22,6 +23,8 @@ type serveCmd struct {
 	Raft      string   `help:"Address for the other nodes, as they reach it." default:"127.0.0.1:5437" placeholder:"HOST:PORT"`
 	Bootstrap []string `help:"All members of a new cluster, the same list on each: n1=RAFT@HTTP,n2=RAFT@HTTP,…" placeholder:"MEMBER,…"`
 	Insecure  bool     `help:"Serve beyond loopback although nothing asks who is calling."`
+
+	WebhookAllow []netip.Prefix `help:"Networks that webhooks of subscriptions may go to although they are private or loopback." placeholder:"CIDR,…"`
 
 	LogStore         string        `help:"Raft log store, fixed by the first start: wal or bolt." enum:"wal,bolt" default:"wal"`
 	HeartbeatTimeout time.Duration `help:"How long a follower goes without its leader before it stands for election." default:"500ms"`
