@@ -102,6 +102,30 @@ func TestReplayRefused(t *testing.T) {
 	}
 }
 
+// TestReplayRefusedWhileOpen: a refusal ends a replay whose agent is silent, and lets go of its source.
+func TestReplayRefusedWhileOpen(t *testing.T) {
+	t.Parallel()
+	f := newFakeRun()
+	url := serve(t, late(f, `{"problem":{"status":409,"code":"fenced","epoch":1,"currentEpoch":2}}`))
+	r, w := io.Pipe()
+	done := make(chan error)
+	go func() {
+		_, err := newClient(t, url).Replay(t.Context(), "r", 1, func() (io.ReadCloser, error) { return r, nil }, nil)
+		done <- err
+	}()
+	for range 2 {
+		if _, err := io.WriteString(w, "{}\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := <-done; !errors.Is(err, event.ErrFenced) {
+		t.Error(err)
+	}
+	if _, err := io.WriteString(w, "{}\n"); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("the source is still read: %v", err)
+	}
+}
+
 // TestReplayGivesUp: without a server that takes it further, it ends, and says what is known.
 func TestReplayGivesUp(t *testing.T) {
 	t.Parallel()

@@ -38,19 +38,11 @@ func stateHead(dst []byte, _ *event.Run) []byte { return dst }
 // is its ETag.
 func (g *Gateway) project(kind projection.Kind, head func([]byte, *event.Run) []byte, member string) handler {
 	return func(c *gin.Context) error {
-		id, err := runID(c)
+		id, at, err := g.readOf(c)
 		if err != nil {
 			return err
 		}
-		q := newQuery(c.Request)
-		at, fresh := q.offset("at"), q.freshness()
-		if q.err != nil {
-			return q.err
-		}
 		ctx := c.Request.Context()
-		if err := g.settle(ctx, id, fresh); err != nil {
-			return err
-		}
 		run, offset, err := g.foldAt(c, id, at)
 		if err != nil {
 			return err

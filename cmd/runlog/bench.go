@@ -45,6 +45,16 @@ func findRoles(ctx context.Context, cl *client.Client) (roles, error) {
 	}
 }
 
+// benched returns a client for the cluster that is measured, and its roles.
+func (c *connection) benched(ctx context.Context) (*client.Client, roles, error) {
+	cl, err := c.patient(benchPatience)
+	if err != nil {
+		return nil, roles{}, err
+	}
+	r, err := findRoles(ctx, cl)
+	return cl, r, err
+}
+
 func rolesOf(cluster client.Cluster) roles {
 	var r roles
 	for _, n := range cluster.Nodes {

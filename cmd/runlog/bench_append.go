@@ -43,11 +43,7 @@ type appendPoint struct {
 
 // Run measures once for each number of writers.
 func (c *benchAppendCmd) Run(ctx context.Context, t *terminal) error {
-	cl, err := c.patient(benchPatience)
-	if err != nil {
-		return err
-	}
-	r, err := findRoles(ctx, cl)
+	cl, r, err := c.benched(ctx)
 	if err != nil {
 		return err
 	}

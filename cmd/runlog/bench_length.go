@@ -38,11 +38,7 @@ type lengthPoint struct {
 
 // Run measures and prints one line. The short run is a fresh one each round, so that it stays short.
 func (c *benchLengthCmd) Run(ctx context.Context, t *terminal) error {
-	cl, err := c.patient(benchPatience)
-	if err != nil {
-		return err
-	}
-	r, err := findRoles(ctx, cl)
+	cl, r, err := c.benched(ctx)
 	if err != nil {
 		return err
 	}

@@ -37,11 +37,7 @@ func (c *benchTailCmd) Validate() error {
 
 // Run measures and prints one line.
 func (c *benchTailCmd) Run(ctx context.Context, t *terminal) error {
-	cl, err := c.patient(benchPatience)
-	if err != nil {
-		return err
-	}
-	r, err := findRoles(ctx, cl)
+	cl, r, err := c.benched(ctx)
 	if err != nil {
 		return err
 	}
