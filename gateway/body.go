@@ -45,6 +45,9 @@ func readBodyUpTo(c *gin.Context, limit int64) (*body, error) {
 	b := bodies.Get().(*body)
 	if err := b.read(c, limit); err != nil {
 		b.free()
+		if errors.As(err, new(*http.MaxBytesError)) {
+			swallow(c.Request)
+		}
 		return nil, bodyError(err)
 	}
 	return b, nil
@@ -76,6 +79,18 @@ func (b *body) read(c *gin.Context, limit int64) error {
 		if len(b.in) == cap(b.in) {
 			b.in = append(b.in, 0)[:len(b.in)]
 		}
+	}
+}
+
+// swallowedBytes bounds what is read of a body that is too large.
+const swallowedBytes = 16 << 20
+
+// swallow reads on in a body that is refused for its size. A client that is still sending when its
+// connection is closed may lose the answer to the reset that follows (RFC 9112, 9.6), and would then
+// send the same again. A client that asks before it sends needs none of this.
+func swallow(r *http.Request) {
+	if r.Header["Expect"] == nil {
+		_, _ = io.CopyN(io.Discard, r.Body, swallowedBytes)
 	}
 }
 
