@@ -92,6 +92,9 @@ func openNode(c *serveCmd, members []raftlog.Member, log *slog.Logger) (n *node,
 		Subscriptions:  subscriptions{state, n.raft},
 		WebhookTargets: gateway.WebhookTargets{Allow: c.WebhookAllow},
 
+		LongPoll:     c.LongPoll,
+		StreamWindow: c.StreamWindow,
+
 		MinLease: c.MinLease,
 		Logger:   log.With("node", c.ID),
 		Registry: registry,

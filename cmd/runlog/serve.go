@@ -31,6 +31,9 @@ type serveCmd struct {
 	ElectionTimeout  time.Duration `help:"How long a candidate waits for votes." default:"500ms"`
 	CommitTimeout    time.Duration `help:"How late an idle leader tells its followers what is committed." default:"5ms"`
 
+	LongPoll     time.Duration `help:"How long a long poll of a stream waits for a message; less than what proxies in between allow." default:"15s"`
+	StreamWindow time.Duration `help:"After how long a stream's server-sent events end, for their reader to come back." default:"1m"`
+
 	MinLease time.Duration `help:"The shortest lease; less than a second is for tests." default:"1s" hidden:""`
 
 	LogLevel    string `help:"debug, info, warn or error." enum:"debug,info,warn,error" default:"info"`
