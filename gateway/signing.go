@@ -95,7 +95,7 @@ func tokenSum(keys event.SigningKeys, payload string) []byte {
 
 // checkWakeToken returns the generation that a token was given for.
 func checkWakeToken(keys event.SigningKeys, id event.SubscriptionID, token string, now time.Time) (uint64, error) {
-	invalid := &controlError{http.StatusUnauthorized, "TOKEN_INVALID", "the token is not one of this subscription", nil}
+	invalid := &controlError{code: "TOKEN_INVALID", message: "the token is not one of this subscription"}
 	payload, sum, ok := strings.Cut(token, ".")
 	got, err := base64.RawURLEncoding.DecodeString(sum)
 	if !ok || err != nil || !hmac.Equal(got, tokenSum(keys, payload)) {
@@ -110,7 +110,7 @@ func checkWakeToken(keys event.SigningKeys, id event.SubscriptionID, token strin
 		return 0, invalid
 	}
 	if now.Unix() > claims.Expires {
-		return 0, &controlError{http.StatusUnauthorized, "TOKEN_EXPIRED", "the token has expired", nil}
+		return 0, &controlError{code: "TOKEN_EXPIRED", message: "the token has expired"}
 	}
 	return claims.Generation, nil
 }

@@ -40,7 +40,7 @@ func isControl(name event.StreamName) bool {
 func (g *Gateway) control(c *gin.Context) error {
 	err := g.controlled(c)
 	if e := controlErrorOf(err); e != nil {
-		return writeValue(c, e.status, e.body())
+		return writeValue(c, controlStatuses[e.code], e.problem())
 	}
 	return err
 }

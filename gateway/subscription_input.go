@@ -1,8 +1,6 @@
 package gateway
 
 import (
-	"errors"
-	"net/http"
 	"slices"
 
 	"github.com/gin-gonic/gin"
@@ -48,7 +46,7 @@ func (g *Gateway) readSubscription(c *gin.Context) (cfg event.SubscriptionConfig
 		}
 		cfg.WakeStream = ""
 		if err := g.cfg.WebhookTargets.checkURL(cfg.URL); err != nil {
-			return cfg, &controlError{http.StatusBadRequest, "WEBHOOK_URL_REJECTED", err.Error(), nil}
+			return cfg, &controlError{code: "WEBHOOK_URL_REJECTED", message: err.Error()}
 		}
 	case event.SubscriptionPullWake:
 		if cfg.WakeStream == "" {
@@ -80,66 +78,4 @@ func streamList(o *object) (names []event.StreamName, err error) {
 	})
 	slices.Sort(names)
 	return slices.Compact(names), err
-}
-
-// controlError is an error of the control routes, in the protocol's form.
-type controlError struct {
-	status  int
-	code    string
-	message string
-	wake    *event.WakeClaimed // told with ALREADY_CLAIMED
-}
-
-func (e *controlError) Error() string { return e.message }
-
-func badControl(message string) error {
-	return &controlError{http.StatusBadRequest, "INVALID_REQUEST", message, nil}
-}
-
-func (e *controlError) body() any {
-	type inner struct {
-		Code       string `json:"code"`
-		Message    string `json:"message"`
-		Holder     string `json:"current_holder,omitempty"`
-		Generation uint64 `json:"generation,omitempty"`
-	}
-	b := struct {
-		Error inner `json:"error"`
-	}{inner{Code: e.code, Message: e.message}}
-	if e.wake != nil {
-		b.Error.Holder, b.Error.Generation = e.wake.Holder, e.wake.Generation
-	}
-	return b
-}
-
-// controlErrorOf is err in the protocol's form; nil: the protocol has none for it.
-func controlErrorOf(err error) *controlError {
-	var known *controlError
-	var claimed *event.WakeClaimed
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &known):
-		return known
-	case errors.As(err, &claimed):
-		return &controlError{http.StatusConflict, "ALREADY_CLAIMED", claimed.Error(), claimed}
-	case errors.Is(err, errNoRoute):
-		return &controlError{http.StatusNotFound, "SUBSCRIPTION_NOT_FOUND", "there is no such control route", nil}
-	}
-	for _, c := range []struct {
-		err    error
-		status int
-		code   string
-	}{
-		{event.ErrSubscriptionNotFound, http.StatusNotFound, "SUBSCRIPTION_NOT_FOUND"},
-		{event.ErrSubscriptionExists, http.StatusConflict, "SUBSCRIPTION_ALREADY_EXISTS"},
-		{event.ErrWakeFenced, http.StatusConflict, "FENCED"},
-		{event.ErrNothingPending, http.StatusConflict, "NO_PENDING_WORK"},
-		{event.ErrBadAck, http.StatusConflict, "INVALID_OFFSET"},
-	} {
-		if errors.Is(err, c.err) {
-			return &controlError{c.status, c.code, err.Error(), nil}
-		}
-	}
-	return nil
 }

@@ -94,7 +94,7 @@ func (g *Gateway) releaseWake(c *gin.Context, id event.SubscriptionID) error {
 func (g *Gateway) wakeCommand(c *gin.Context, id event.SubscriptionID, pull bool) (*event.AckWake, *object, error) {
 	token, ok := strings.CutPrefix(c.GetHeader("Authorization"), "Bearer ")
 	if !ok {
-		return nil, nil, &controlError{http.StatusUnauthorized, "TOKEN_INVALID", "Authorization must hold the wake's token", nil}
+		return nil, nil, &controlError{code: "TOKEN_INVALID", message: "Authorization must hold the wake's token"}
 	}
 	o, err := bodyObject(c)
 	if err != nil {
@@ -141,7 +141,7 @@ func readAcks(o *object) (acks []event.Ack, err error) {
 		}
 		offset, ok := parseStreamOffset(v.Get("offset").Str)
 		if !ok {
-			err = &controlError{http.StatusConflict, "INVALID_OFFSET", "an acknowledged offset is not one of a stream", nil}
+			err = &controlError{code: "INVALID_OFFSET", message: "an acknowledged offset is not one of a stream"}
 			return false
 		}
 		acks = append(acks, event.Ack{Stream: relative(name), Offset: offset})
