@@ -340,3 +340,29 @@ func TestStreamCursors(t *testing.T) {
 		}
 	}
 }
+
+// streams covers the operations on streams for [TestOpenAPIConformance].
+func (c *conformance) streams() {
+	h := startStreams(c.h.t)
+	defer func(was *harness) { c.h = was }(c.h)
+	c.h = h
+	for i, prefix := range streamPrefixes {
+		path := prefix + "s" + itoa(i)
+		c.check(201, "PUT", path, `[1]`, "Content-Type", "application/json", "Stream-TTL", "60")
+		c.check(200, "PUT", path, "", "Content-Type", "application/json", "Stream-TTL", "60")
+		c.check(409, "PUT", path, "")
+		c.check(201, "PUT", path+"fork", "", "Stream-Forked-From", path, "Stream-Fork-Offset", at(0), "Stream-Fork-Sub-Offset", "1")
+		c.check(200, "POST", path, `{"a":2}`, "Content-Type", "application/json", "Producer-Id", "p", "Producer-Epoch", "0", "Producer-Seq", "0", "Stream-Seq", "1")
+		c.check(409, "POST", path, `3`, "Content-Type", "text/plain")
+		c.check(204, "POST", path, `[3]`, "Content-Type", "application/json", "Stream-Closed", "true")
+		r := h.get(path + "?offset=-1")
+		c.check(200, "GET", path+"?offset=-1", "")
+		c.check(304, "GET", path+"?offset=-1", "", "If-None-Match", r.header.Get("ETag"))
+		c.check(200, "GET", path+"?offset=now&live=sse&cursor=1", "")
+		c.check(204, "GET", path+"?offset=now&live=long-poll", "")
+		c.check(416, "GET", path+"?offset=9", "")
+		c.check(204, "OPTIONS", path, "")
+		c.check(204, "DELETE", path, "")
+		c.check(410, "GET", path, "")
+	}
+}
