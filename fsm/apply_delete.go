@@ -20,7 +20,7 @@ func (a *applier) deleteRun(c *event.DeleteRun) (event.Result, error) {
 	}
 	o := a.m.active
 	o.setName(r.id, nameEntry{sid: r.sid, deleted: true})
-	o.dropRun(r.sid, r.thread)
+	o.dropRun(r.sid, r.thread, a.m.sources[r.sid] > 0)
 	o.meta.runs--
 	a.m.cache.forget(r.id, r.sid)
 	a.effects.WriteString("deleted")

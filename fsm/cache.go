@@ -20,6 +20,9 @@ type cache struct {
 	names *lru.Cache[event.RunID, nameEntry]
 	runs  *lru.Cache[streamID, *run] // never changed once in here
 
+	streamNames *lru.Cache[event.StreamName, nameEntry]
+	streams     *lru.Cache[streamID, *stream] // never changed once in here
+
 	// The FSM goroutine's own; a set here is complete, overlays included.
 	used      *simplelru.LRU[streamID, map[event.IDHash]struct{}]
 	usedIDs   int
@@ -30,6 +33,9 @@ func newCache() *cache {
 	c := &cache{
 		names: must(lru.New[event.RunID, nameEntry](cachedRuns)),
 		runs:  must(lru.New[streamID, *run](cachedRuns)),
+
+		streamNames: must(lru.New[event.StreamName, nameEntry](cachedRuns)),
+		streams:     must(lru.New[streamID, *stream](cachedRuns)),
 	}
 	c.used = must(simplelru.NewLRU(cachedUsedRuns, func(_ streamID, ids map[event.IDHash]struct{}) { c.usedIDs -= len(ids) }))
 	c.producers = must(simplelru.NewLRU[streamID, map[event.ProducerID]*producer](cachedProducers, nil))
@@ -58,4 +64,10 @@ func (c *cache) forget(id event.RunID, s streamID) {
 	c.runs.Remove(s)
 	c.used.Remove(s)
 	c.producers.Remove(s)
+}
+
+func (c *cache) forgetStream(s *stream) {
+	c.streamNames.Remove(s.name)
+	c.streams.Remove(s.sid)
+	c.producers.Remove(s.sid)
 }

@@ -69,7 +69,7 @@ func (st *store) first(kind byte) (s streamID, ok bool, err error) {
 	return s, ok, err
 }
 
-// sweepDoomed removes keys of a deleted run. Views that began before may still read them: they
+// sweepDoomed removes keys of a deleted log. Views that began before may still read them: they
 // hold a transaction.
 func (c *chores) sweepDoomed() (bool, error) {
 	st := c.m.store
@@ -84,9 +84,46 @@ func (c *chores) sweepDoomed() (bool, error) {
 		}
 	}
 	if len(keys) == 0 {
-		keys = append(keys, sidKey(keyDoomed, s))
+		keys, err = st.lastKeys(s)
+		if err != nil {
+			return false, err
+		}
 	}
 	return true, st.remove(keys)
+}
+
+// lastKeys are what goes last of a deleted log, in one step: for a stream also its head and the
+// mark on its name, unless another stream has that name now.
+func (st *store) lastKeys(sid streamID) (keys [][]byte, err error) {
+	keys = append(keys, sidKey(keyDoomed, sid))
+	err = st.db.View(func(txn *badger.Txn) error {
+		value, err := get(txn, keys[0])
+		if err != nil || len(value) == 0 {
+			return err
+		}
+		keys = append(keys, sidKey(keyStream, sid), sidKey(keyExpiring, sid), sidKey(keySource, sid))
+		key := streamNameKey(event.StreamName(value))
+		item, err := txn.Get(key)
+		if errors.Is(err, badger.ErrKeyNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		sealed, err := item.ValueCopy(nil)
+		if err != nil {
+			return err
+		}
+		if value, err = unseal(key, sealed); err != nil {
+			return err
+		}
+		n, err := decodeName(value)
+		if err == nil && n.deleted && n.sid == sid {
+			keys = append(keys, key)
+		}
+		return err
+	})
+	return keys, err
 }
 
 func (st *store) appendKeys(keys [][]byte, prefix []byte, limit int) ([][]byte, error) {

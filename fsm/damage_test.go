@@ -29,7 +29,7 @@ func TestDamageIsNotAnAnswer(t *testing.T) {
 		return txn.Set(key, value)
 	}
 	remove := func(txn *badger.Txn, key []byte) error { return txn.Delete(key) }
-	for _, kind := range []byte{keyName, keyHead, keySegment, keyUsed, keyProducer, keySpan, keyMetadata} {
+	for _, kind := range []byte{keyName, keyHead, keySegment, keyUsed, keyProducer, keySpan, keyMetadata, keyStreamName, keyStream} {
 		for how, harm := range map[string]func(*badger.Txn, []byte) error{"removed": remove, "flipped": flip} {
 			if kind == keyUsed && how == "flipped" {
 				continue // only the key counts
@@ -41,7 +41,7 @@ func TestDamageIsNotAnAnswer(t *testing.T) {
 				create := event.CreateRun{Run: "r", Thread: "t", Started: ptr(ev(t, started)), Metadata: []byte(`{"a":1}`)}
 				a := batch(t, "r", `{"type":"TEXT_MESSAGE_START","messageId":"m"}`, custom(1))
 				a.Producer = &event.Producer{ID: "p"}
-				m.do(t, create, a)
+				m.do(t, create, a, &event.CreateStream{Name: "s", ContentType: "text/plain", Messages: [][]byte{[]byte("one")}})
 				m.flushNow(t)
 				keys, err := m.store.appendKeys(nil, []byte{kind}, 1)
 				if err != nil || len(keys) != 1 {
@@ -83,6 +83,9 @@ func useAll(m *Machine, t *testing.T) (err error) {
 		return err
 	}
 	if _, err := m.Records(t.Context(), "r", 0, 100, 1<<20); err != nil {
+		return err
+	}
+	if _, err := m.Messages(t.Context(), "s", 0, 100, 1<<20); err != nil {
 		return err
 	}
 	defer func() {

@@ -7,13 +7,22 @@ import (
 	"github.com/runlog/runlog/event"
 )
 
+// logHead is what Apply keeps of a log of records, whether a run's or a plain stream's.
+type logHead struct {
+	sid       streamID
+	tail      event.Offset
+	chain     uint64 // rolling hash over the log's own records: chainNext
+	bytes     uint64 // of the records, encoded
+	producers uint64 // how many are remembered
+}
+
 // head is what Apply keeps per run. It stays below 4 KiB: everything that grows with the run has
 // keys of its own.
 type head struct {
-	id       event.RunID
-	thread   event.ThreadID
-	parent   event.RunID
-	sid      streamID
+	id     event.RunID
+	thread event.ThreadID
+	parent event.RunID
+	logHead
 	strict   bool
 	status   event.Status
 	started  bool // an event was taken
@@ -31,16 +40,12 @@ type head struct {
 	cancelRequested bool
 	cancelWithinMs  int64
 
-	tail     event.Offset
-	chain    uint64 // rolling hash over the run's records: chainNext
-	bytes    uint64 // of the run's records, encoded
 	terminal event.Offset
 
 	startedAt, updatedAt, endedAt event.Time
 
-	used      uint64 // how many ids the run has used
-	usedXor   fingerprint
-	producers uint64
+	used    uint64 // how many ids the run has used
+	usedXor fingerprint
 
 	createKey   event.IdempotencyKey
 	createEpoch event.Epoch // that the creation granted; 0: no lease
@@ -48,6 +53,8 @@ type head struct {
 	acquired []acquisition
 
 	metadataBytes uint64
+
+	framing framing
 }
 
 // acquisition is an Idempotency-Key and the epoch that it got.
@@ -62,6 +69,7 @@ const maxAcquisitions = 8
 const (
 	headDeleted = 0 // stands where the head of a deleted run was
 	headVersion = 1
+	headFramed  = 2 // a head whose framing follows
 )
 
 var statuses = []event.Status{
@@ -92,7 +100,11 @@ func isDeleted(value []byte) bool { return len(value) == 1 && value[0] == headDe
 
 func (h *head) encode() []byte {
 	e := enc{make([]byte, 0, 256)}
-	e.u8(headVersion)
+	version := byte(headVersion)
+	if h.framing != (framing{}) {
+		version = headFramed
+	}
+	e.u8(version)
 	e.str(string(h.id))
 	e.str(string(h.thread))
 	e.str(string(h.parent))
@@ -133,13 +145,17 @@ func (h *head) encode() []byte {
 		e.uv(uint64(h.acquired[i].epoch))
 	}
 	e.uv(h.metadataBytes)
+	if version == headFramed {
+		h.framing.encode(&e)
+	}
 	return e.b
 }
 
 func decodeHead(b []byte) (head, error) {
 	d := dec{b: b}
-	if v := d.u8(); v != headVersion {
-		return head{}, fmt.Errorf("%w: head version %d", ErrDamaged, v)
+	version := d.u8()
+	if version != headVersion && version != headFramed {
+		return head{}, fmt.Errorf("%w: head version %d", ErrDamaged, version)
 	}
 	var h head
 	h.id = event.RunID(d.str())
@@ -190,6 +206,9 @@ func decodeHead(b []byte) (head, error) {
 		d.bad = true
 	}
 	h.metadataBytes = d.uv()
+	if version == headFramed {
+		h.framing.decode(&d)
+	}
 	return h, d.done("head")
 }
 

@@ -21,15 +21,24 @@ const (
 	keyThread   = 't' // t <thread hash 16> <sid> → nothing: the thread's runs in order of creation
 	keyOpenRun  = 'r' // r <sid>                → nothing: a run that has not ended
 	keyLock     = 'l' // l <name>               → who holds a lock; a free one may be left over
+
+	keyStreamName = 'N' // N <stream name>      → stream id, tombstone flag
+	keyStream     = 'H' // H <sid>              → a plain stream's head
+	keySource     = 'F' // F <sid>              → how many forks read a log; 0 may be left over
+	keyExpiring   = 'X' // X <sid>              → nothing: a plain stream that ends by itself
+
+	keySubscription = 'S' // S <id>             → a subscription; S alone: the cluster's signing keys
+	keySubscribed   = 'Q' // Q <sid> <name>     → what a subscription has acknowledged of a stream
+
 	// Local keys are not replicated: they are left out of exports and of the state hash.
 	keyCheckpoint = 'k' // k <sid> <kind> <offset 8> <part 2> → a projection's state at offset
 	keyMerged     = 'c' // c <sid> <offset 8>   → compressed segment of an ended run; c <sid> alone: complete
-	keyDoomed     = 'd' // d <sid>              → nothing: a deleted run whose keys are still to be removed
+	keyDoomed     = 'd' // d <sid>              → a plain stream's name or nothing: a deleted log whose keys are still to be removed
 	keyUnmerged   = 'g' // g <sid>              → nothing: an ended run whose segments are still to be merged
 )
 
 // replicated lists the prefixes that an export carries, in key order.
-var replicated = []byte{keyMetadata, keySegment, keyHead, keyLock, keyMeta, keyName, keySpan, keyProducer, keyOpenRun, keyThread, keyUsed}
+var replicated = []byte{keySource, keyStream, keyStreamName, keySubscribed, keySubscription, keyExpiring, keyMetadata, keySegment, keyHead, keyLock, keyMeta, keyName, keySpan, keyProducer, keyOpenRun, keyThread, keyUsed}
 
 // streamID is the internal name of a stream: the log index of the command that created it and
 // that command's position in its entry, 8 bytes each, big endian. It is never reused and sorts
@@ -59,6 +68,18 @@ func sidKey(kind byte, s streamID) []byte {
 
 func nameKey(id event.RunID) []byte {
 	return append(append(make([]byte, 0, 1+len(id)), keyName), id...)
+}
+
+func streamNameKey(name event.StreamName) []byte {
+	return append([]byte{keyStreamName}, name...)
+}
+
+func subscriptionKey(id event.SubscriptionID) []byte {
+	return append([]byte{keySubscription}, id...)
+}
+
+func linkKey(sid streamID, name event.StreamName) []byte {
+	return append(sidKey(keySubscribed, sid), name...)
 }
 
 func lockKey(name event.LockName) []byte {

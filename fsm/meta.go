@@ -18,9 +18,14 @@ type meta struct {
 	nameSum     fingerprint
 	runs        uint64      // how many heads exist
 	lockEpoch   event.Epoch // the last one given to any lock
+	streams     proof       // of the names of plain streams
+	// uptime counts the milliseconds during which a leader was at work. Unlike now it never follows a
+	// wall clock, so a leader whose clock is wrong does not end what lives by elapsed time.
+	uptime int64
 }
 
-const metaVersion = 1
+// metaVersion 1 knew no plain streams.
+const metaVersion = 2
 
 var metaKey = []byte{keyMeta}
 
@@ -37,6 +42,9 @@ func (m *meta) encode() []byte {
 	e.raw(m.nameSum[:])
 	e.uv(m.runs)
 	e.uv(uint64(m.lockEpoch))
+	e.uv(m.streams.count)
+	e.raw(m.streams.sum[:])
+	e.iv(m.uptime)
 	return e.b
 }
 
@@ -46,12 +54,18 @@ func decodeMeta(sealed []byte) (meta, error) {
 		return meta{}, err
 	}
 	d := dec{b: b}
-	if v := d.u8(); v != metaVersion {
+	v := d.u8()
+	if v < 1 || v > metaVersion {
 		return meta{}, fmt.Errorf("%w: state version %d; this build knows %d", ErrDamaged, v, metaVersion)
 	}
 	m := meta{index: d.uv(), term: d.uv(), now: event.Time(d.iv()), stateHash: d.u64(), leaderTerm: d.uv(), clusterID: d.str(), names: d.uv()}
 	copy(m.nameSum[:], d.take(16))
 	m.runs = d.uv()
 	m.lockEpoch = event.Epoch(d.uv())
+	if v >= 2 {
+		m.streams.count = d.uv()
+		copy(m.streams.sum[:], d.take(16))
+		m.uptime = d.iv()
+	}
 	return m, d.done("meta")
 }
