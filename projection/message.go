@@ -88,14 +88,8 @@ func (m *message) appendJSON(dst []byte) []byte {
 	dst = appendMember(dst, "role", `"`+roleNames[m.role]+`"`)
 	dst = appendMember(dst, "name", m.name)
 	dst = appendMember(dst, "activityType", m.activityType)
-	switch m.kind {
-	case contentText:
-		dst = append(appendName(dst, "content"), '"')
-		dst = append(append(dst, m.text...), '"')
-	case contentJSON:
-		dst = append(appendName(dst, "content"), m.text...)
-	case contentDoc:
-		dst = m.doc.appendJSON(appendName(dst, "content"))
+	if m.kind != contentNone {
+		dst = m.appendContent(appendName(dst, "content"))
 	}
 	if m.hasCalls {
 		dst = append(appendName(dst, "toolCalls"), '[')
@@ -115,6 +109,20 @@ func (m *message) appendJSON(dst []byte) []byte {
 		dst = m.meta.appendJSON(appendName(dst, "metadata"))
 	}
 	return append(dst, '}')
+}
+
+// appendContent appends the content as JSON, nothing when there is none.
+func (m *message) appendContent(dst []byte) []byte {
+	switch m.kind {
+	case contentText:
+		dst = append(append(dst, '"'), m.text...)
+		return append(dst, '"')
+	case contentJSON:
+		return append(dst, m.text...)
+	case contentDoc:
+		return m.doc.appendJSON(dst)
+	}
+	return dst
 }
 
 func (c *call) appendJSON(dst []byte) []byte {

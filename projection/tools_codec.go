@@ -3,8 +3,8 @@ package projection
 import "github.com/runlog/runlog/event"
 
 // toolsVersion is the layout that MarshalBinary writes: the calls in order, the numbers of those
-// that the present run started, the open chunk streams.
-const toolsVersion = 1
+// that the present run started, the present run, the open chunk streams.
+const toolsVersion = 2
 
 // Bits of a call's flags.
 const (
@@ -27,6 +27,7 @@ func (t *toolsFold) MarshalBinary() ([]byte, error) {
 	for _, c := range t.started {
 		e.uint(uint64(number[c]))
 	}
+	e.string(t.run)
 	e.lanes(&t.lanes)
 	return e.out, nil
 }
@@ -43,7 +44,7 @@ func (t *toolsFold) UnmarshalBinary(data []byte) error {
 		n.list = append(n.list, c)
 		n.byID[keyOf(c.id)] = c
 		n.bytes += 2*overhead + len(c.id) + len(c.name) + len(c.parent) + len(c.sub) +
-			len(c.args) + len(c.result) + len(c.resultMessageID)
+			len(c.args) + len(c.result) + len(c.resultMessageID) + len(c.run) + len(c.resultRun)
 	}
 	for range d.count() {
 		i := d.uint()
@@ -53,6 +54,7 @@ func (t *toolsFold) UnmarshalBinary(data []byte) error {
 		n.list[i].inRun = true
 		n.started = append(n.started, n.list[i])
 	}
+	n.run = d.raw()
 	d.lanes(&n.lanes)
 	if err := d.end(); err != nil {
 		return err
@@ -76,7 +78,7 @@ func (e *encoder) toolCall(c *toolCall) {
 		flags |= callPending
 	}
 	e.byte(flags)
-	for _, s := range []string{c.id, c.name, c.parent, c.sub, c.resultMessageID, c.result} {
+	for _, s := range []string{c.id, c.name, c.parent, c.sub, c.run, c.resultRun, c.resultMessageID, c.result} {
 		e.string(s)
 	}
 	e.bytes(c.args)
@@ -92,7 +94,7 @@ func (d *decoder) toolCall() *toolCall {
 	flags := d.byte()
 	c := &toolCall{
 		id: d.raw(), name: d.raw(), parent: d.raw(), sub: d.raw(),
-		resultMessageID: d.raw(), result: d.string(), args: d.copy(),
+		run: d.raw(), resultRun: d.raw(), resultMessageID: d.raw(), result: d.string(), args: d.copy(),
 	}
 	c.started = d.moment()
 	if flags&callEnded != 0 {
