@@ -83,10 +83,30 @@ func (c *chores) sweepDoomed() (bool, error) {
 			return false, err
 		}
 	}
+	// What was folded over the thread holds the run's messages.
+	thread, err := st.doomedThread(s)
+	if err != nil {
+		return false, err
+	}
+	if len(thread) == len(fingerprint{}) {
+		prefix := append([]byte{keyThreadFold}, thread...)
+		if keys, err = st.appendKeys(keys, prefix, doomedKeys-len(keys)); err != nil {
+			return false, err
+		}
+	}
 	if len(keys) == 0 {
 		keys = append(keys, sidKey(keyDoomed, s))
 	}
 	return true, st.remove(keys)
+}
+
+// doomedThread returns the hash of a deleted run's thread; stores of before kept none.
+func (st *store) doomedThread(s streamID) (hash []byte, err error) {
+	err = st.db.View(func(txn *badger.Txn) error {
+		hash, err = get(txn, sidKey(keyDoomed, s))
+		return err
+	})
+	return hash, err
 }
 
 func (st *store) appendKeys(keys [][]byte, prefix []byte, limit int) ([][]byte, error) {

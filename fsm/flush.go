@@ -226,9 +226,10 @@ func (w *writer) overlay(o *overlay) {
 	for s, thread := range o.doomed {
 		// The head is overwritten, not deleted: nothing may rely on Badger's deletes.
 		w.put(sidKey(keyHead, s), []byte{headDeleted})
-		w.del(threadKey(fingerprintOf(thread), s))
+		hash := fingerprintOf(thread)
+		w.del(threadKey(hash, s))
 		w.del(sidKey(keyOpenRun, s)) // it may have ended and gone within this overlay
-		w.put(sidKey(keyDoomed, s), nil)
+		w.put(sidKey(keyDoomed, s), hash[:])
 	}
 	w.put(metaKey, o.meta.encode())
 }

@@ -23,8 +23,9 @@ const (
 	keyLock     = 'l' // l <name>               → who holds a lock; a free one may be left over
 	// Local keys are not replicated: they are left out of exports and of the state hash.
 	keyCheckpoint = 'k' // k <sid> <kind> <offset 8> <part 2> → a projection's state at offset
+	keyThreadFold = 'f' // f <thread hash 16> <kind> <sid> <lineage 8> <offset 8> <part 2> → a projection's state over a thread's runs
 	keyMerged     = 'c' // c <sid> <offset 8>   → compressed segment of an ended run; c <sid> alone: complete
-	keyDoomed     = 'd' // d <sid>              → nothing: a deleted run whose keys are still to be removed
+	keyDoomed     = 'd' // d <sid>              → thread hash: a deleted run whose keys are still to be removed
 	keyUnmerged   = 'g' // g <sid>              → nothing: an ended run whose segments are still to be merged
 )
 
