@@ -45,7 +45,7 @@ func newTurn(m *message, results map[string][]*message, seen map[string]bool) tu
 	own := &message{id: m.id, role: m.role, kind: m.kind, text: m.text, name: m.name}
 	own.mark()
 	t := turn{messages: []*message{own}, spoken: 1}
-	for _, c := range m.calls {
+	for _, c := range m.once().calls {
 		key := keyOf(c.id)
 		if seen[key] {
 			continue // no model would know which of them a result answers

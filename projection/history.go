@@ -1,19 +1,23 @@
 package projection
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // History returns a transcript fold's messages, each as JSON, as a thread's readers and models
-// need them. They are the fold's own, which are the published client's, but for two things that
-// model providers refuse: an id stands once (its first message counts, as the client finds it),
-// and a tool message stands behind the message that made its call. The client leaves one where it
-// came in, behind later text, when it came with a run's input or with a snapshot.
+// need them. They are the fold's own, which are the published client's, but for three things that
+// model providers refuse: an id stands once (its first message counts, as the client finds it); a
+// tool message stands behind the message that made its call, where the client leaves one that came
+// with a run's input or with a snapshot behind later text; and a call that a later run told again
+// has its arguments once.
 //
 // transcript must come from [New] with KindTranscript.
 func History(transcript Fold) []json.RawMessage {
 	msgs := transcript.(*transcriptFold).history()
 	out := make([]json.RawMessage, len(msgs))
 	for i, m := range msgs {
-		out[i] = m.appendJSON(nil)
+		out[i] = m.once().appendJSON(nil)
 	}
 	return out
 }
@@ -25,7 +29,7 @@ func AppendHistory(dst []byte, transcript Fold) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = m.appendJSON(dst)
+		dst = m.once().appendJSON(dst)
 	}
 	return append(dst, ']')
 }
@@ -59,6 +63,25 @@ func (t *transcriptFold) history() []*message {
 		out = append(out, m)
 	}
 	return append(out, late[home]...)
+}
+
+// once returns m with each call as its last start made it.
+func (m *message) once() *message {
+	var own *message
+	for i, c := range m.calls {
+		if o := c.once(); o != c {
+			if own == nil {
+				copied := *m
+				copied.calls = slices.Clone(m.calls)
+				own = &copied
+			}
+			own.calls[i] = o
+		}
+	}
+	if own == nil {
+		return m
+	}
+	return own
 }
 
 // owner returns the message that made the call which m answers, or nil.

@@ -71,6 +71,8 @@ type call struct {
 	args      []byte // body of a JSON string
 	encrypted string
 	meta      metadata
+	turn      uint64 // the fold's when the call was last started; 0: it came in a message
+	again     int    // how long args were when a later run started the call again
 }
 
 // appendText appends a delta, the body of a JSON string. Content that is not text is dropped
@@ -123,6 +125,17 @@ func (m *message) appendContent(dst []byte) []byte {
 		return m.doc.appendJSON(dst)
 	}
 	return dst
+}
+
+// once returns the call as its last start made it. A resumed run tells its calls again, under the
+// ids they had; the client then holds the arguments twice in a row, which is no JSON any more.
+func (c *call) once() *call {
+	if c.again == 0 || c.again == len(c.args) {
+		return c
+	}
+	own := *c
+	own.args = c.args[c.again:]
+	return &own
 }
 
 func (c *call) appendJSON(dst []byte) []byte {

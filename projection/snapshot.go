@@ -121,6 +121,7 @@ func memberOf(obj []byte, want string) []byte {
 // runStarted appends the messages of the run's input that the conversation does not hold yet. An
 // envelope is not entered: it repeats what the log holds.
 func (t *transcriptFold) runStarted(f *fields) {
+	t.turn++
 	if !isObject(f.get(fInput)) {
 		return
 	}

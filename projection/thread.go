@@ -27,6 +27,7 @@ func BeginRun(f Fold, run event.RunID) {
 	case *transcriptFold:
 		f.lanes = lanes{}
 		f.spans.reset()
+		f.turn++
 	case *toolsFold:
 		f.lanes = lanes{}
 		f.leaveRun()

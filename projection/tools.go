@@ -31,6 +31,7 @@ type toolCall struct {
 	pending               bool   // its run ended, and the client owes the result
 	run, resultRun        string // of a thread: the runs that made it and that answered it
 	inRun                 bool   // it is in toolsFold.started
+	again                 bool   // a later run started it again, and has sent no arguments yet
 }
 
 // moment is an event's place and time.
@@ -89,7 +90,8 @@ func (t *toolsFold) chunk(f *fields, s step, now moment) {
 	t.arguments([]byte(s.lane.key), f.body(fDelta))
 }
 
-// start lists a call, or opens a listed one again: its arguments then go on, as in the transcript.
+// start lists a call, or opens a listed one again. Its arguments then go on, as in the transcript;
+// when it is another run that started it again they are told anew, not added to.
 func (t *toolsFold) start(id, name, parent, sub string, now moment) {
 	c := t.byID[keyOf(id)]
 	if c == nil {
@@ -100,6 +102,7 @@ func (t *toolsFold) start(id, name, parent, sub string, now moment) {
 	} else {
 		c.name = name
 		c.ended = nil
+		c.again = !c.inRun && len(c.args) > 0
 	}
 	if !c.inRun {
 		c.inRun = true
@@ -109,6 +112,10 @@ func (t *toolsFold) start(id, name, parent, sub string, now moment) {
 
 func (t *toolsFold) arguments(key, body []byte) {
 	if c := t.byID[string(key)]; c != nil {
+		if c.again && len(body) > 0 {
+			t.bytes -= len(c.args)
+			c.args, c.again = nil, false
+		}
 		c.args = append(c.args, body...)
 		t.bytes += len(body)
 	}

@@ -12,6 +12,7 @@ const (
 	callResulted    = 1 << 1
 	callInterrupted = 1 << 2
 	callPending     = 1 << 3
+	callAgain       = 1 << 4
 )
 
 // MarshalBinary returns the fold.
@@ -77,6 +78,9 @@ func (e *encoder) toolCall(c *toolCall) {
 	if c.pending {
 		flags |= callPending
 	}
+	if c.again {
+		flags |= callAgain
+	}
 	e.byte(flags)
 	for _, s := range []string{c.id, c.name, c.parent, c.sub, c.run, c.resultRun, c.resultMessageID, c.result} {
 		e.string(s)
@@ -105,6 +109,7 @@ func (d *decoder) toolCall() *toolCall {
 		m := d.moment()
 		c.resulted = &m
 	}
+	c.again = flags&callAgain != 0
 	c.interrupted, c.pending = flags&callInterrupted != 0, flags&callPending != 0
 	return c
 }

@@ -1,10 +1,11 @@
 // The runs that both sides fold: the recorded corpus beside the repository, when it is there,
-// and the project's own in projection/testdata.
+// and the project's own in projection/testdata: single runs, and threads of several, one after the
+// other.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
-export const testdata = here("../../projection/testdata/runs/");
+const testdata = ["runs", "threads"].map((n) => here(`../../projection/testdata/${n}/`));
 export const corpusFiles = ["ag-ui-golden", "real-runs"].map((n) => here(`../../../shared/corpus/${n}.ndjson`));
 
 export function corpus() {
@@ -21,13 +22,15 @@ export function sections(text) {
 }
 
 export function own() {
-  return readdirSync(testdata).filter((n) => n.endsWith(".txtar")).sort().map((name) => {
-    const { comment, files } = sections(readFileSync(testdata + name, "utf8"));
+  return testdata.flatMap((dir) => readdirSync(dir).filter((n) => n.endsWith(".txtar")).sort().map((name) => {
+    const { comment, files } = sections(readFileSync(dir + name, "utf8"));
     const text = files.get("events");
-    return { name, comment, text, events: text.trim().split("\n").map((l) => JSON.parse(l)) };
-  });
+    return { name, path: dir + name, comment, files, events: text.trim().split("\n").map((l) => JSON.parse(l)) };
+  }));
 }
 
+// writeOwn replaces the client's part of a run; what else is in its file stays.
 export function writeOwn(run, golden) {
-  writeFileSync(testdata + run.name, `${run.comment}-- events --\n${run.text}-- client --\n${golden}`);
+  run.files.set("client", golden);
+  writeFileSync(run.path, run.comment + [...run.files].map(([name, text]) => `-- ${name} --\n${text}`).join(""));
 }
