@@ -7,16 +7,16 @@ console.warn = () => {}; // the reducer's warnings about what it ignores
 
 const tick = () => new Promise((resolve) => setImmediate(resolve));
 
-// start subscribes the client to a new stream; see prefixes and whole.
-function start({ verify = false, enforce = true } = {}) {
-  const agent = { messages: [], state: {}, pendingInterrupts: [] };
-  const input = { threadId: "t", runId: "r", state: {}, messages: [], tools: [], context: [] };
+// start subscribes the client to a new stream; see prefixes and whole. seed is what it holds before.
+function start({ verify = false, enforce = true, seed = { messages: [], state: {} } } = {}) {
+  const agent = { ...structuredClone(seed), pendingInterrupts: [] };
+  const input = { threadId: "t", runId: "r", state: agent.state, messages: [], tools: [], context: [] };
   const source = new Subject();
   let stream = source.asObservable();
   if (enforce) stream = enforceEvents()(stream);
   stream = transformChunks()(stream);
   if (verify) stream = verifyEvents()(stream);
-  const held = { messages: [], state: {}, error: null };
+  const held = { messages: agent.messages, state: agent.state, error: null };
   const done = new Promise((resolve) => {
     defaultApplyEvents(input, stream, agent, []).subscribe({
       next: (m) => {
