@@ -32,8 +32,25 @@ func (m *message) cutEnvelope() {
 		to := m.envelopeEnd(from)
 		m.text = append(m.text[:from:from], m.text[to:]...)
 	}
+	if m.kind == contentText {
+		m.text = trimBreaks(m.text)
+	}
 	if m.blank() {
 		m.meta.merge([]byte(`{"` + envelopeMark + `":1}`))
+	}
+}
+
+// trimBreaks takes white space off the front of a JSON string's body.
+func trimBreaks(body []byte) []byte {
+	for {
+		switch {
+		case len(body) > 0 && body[0] == ' ':
+			body = body[1:]
+		case len(body) > 1 && body[0] == '\\' && (body[1] == 'n' || body[1] == 'r' || body[1] == 't'):
+			body = body[2:]
+		default:
+			return body
+		}
 	}
 }
 

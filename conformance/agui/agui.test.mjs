@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import test from "node:test";
 import { fileURLToPath } from "node:url";
-import { prefixes, whole } from "./client.mjs";
+import { connect, prefixes, whole } from "./client.mjs";
 import { generate, generateLegal } from "./generate.mjs";
 import { corpus, own, threads, withIds } from "./runs.mjs";
 
@@ -133,4 +133,16 @@ test("joining recorded threads", { skip: recorded.length === 0 && "no corpus bes
 });
 test("joining our own threads anywhere", async (t) => {
   t.diagnostic(await compareThreads(own().map(split).filter((r) => r.runs.length > 1), 1));
+});
+test("connectAgent at the end of a thread", async () => {
+  for (const thread of own().map(split).filter((r) => r.runs.length > 1)) {
+    const events = thread.runs.flat();
+    const all = await whole(events, { verify: true });
+    if (all.error !== null) continue;
+    const n = events.length - 2;
+    const agent = await connect([...fold([{ ...thread, events }], "-preludes")[0].preludes[n], ...events.slice(n + 1)]);
+    assert.deepEqual(agent.messages, JSON.parse(all.row).messages, thread.name);
+    assert.deepEqual(agent.state, JSON.parse(all.row).state, thread.name);
+    assert.equal(agent.isRunning, false, thread.name);
+  }
 });

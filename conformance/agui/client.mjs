@@ -1,6 +1,6 @@
 // The published AG-UI client as a function: events in, what it holds after each of them out.
-import { defaultApplyEvents, enforceEvents, transformChunks, verifyEvents } from "@ag-ui/client";
-import { Subject } from "rxjs";
+import { defaultApplyEvents, enforceEvents, HttpAgent, transformChunks, verifyEvents } from "@ag-ui/client";
+import { from, Subject } from "rxjs";
 
 process.env.SUPPRESS_TRANSFORMATION_WARNINGS = "true";
 console.warn = () => {}; // the reducer's warnings about what it ignores
@@ -57,4 +57,17 @@ export async function whole(events, options) {
   source.complete();
   await done;
   return { row: show(held), error: held.error };
+}
+
+// connect is the client's own connectAgent, whose transport every application supplies itself: it
+// hands over events. It returns the agent.
+export async function connect(events, initialMessages = []) {
+  class Connecting extends HttpAgent {
+    connect() {
+      return from(structuredClone(events));
+    }
+  }
+  const agent = new Connecting({ url: "http://unused", threadId: "t", initialMessages });
+  await agent.connectAgent();
+  return agent;
 }
