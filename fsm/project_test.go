@@ -271,3 +271,28 @@ func TestHeadOfAThread(t *testing.T) {
 		t.Errorf("an unknown thread: %+v, %v", got, err)
 	}
 }
+
+// BenchmarkFoldThread reads the transcript of a thread of many turns, as a chat page does after each
+// of them.
+func BenchmarkFoldThread(b *testing.B) {
+	for _, runs := range []int{10, 1000} {
+		b.Run(fmt.Sprintf("runs=%d", runs), func(b *testing.B) {
+			m := open(b, b.TempDir())
+			m.Machine.cfg.CheckpointBytes = 1 << 20
+			defer m.close(b)
+			for i := range runs {
+				id := event.RunID(fmt.Sprintf("r%d", i))
+				m.do(b, event.CreateRun{Run: id, Thread: "t"}, batch(b, id, turnOf(i, 1000, true)...))
+			}
+			m.flushNow(b)
+			b.ReportAllocs()
+			for b.Loop() {
+				f, err := m.FoldThread(b.Context(), "t", projection.KindTranscript, "")
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.SetBytes(int64(f.Fold.Size()))
+			}
+		})
+	}
+}
