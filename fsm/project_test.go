@@ -104,11 +104,11 @@ func TestThreadFoldIsTheFoldOfItsRuns(t *testing.T) {
 
 func checkThread(t *rapid.T, m *machine, head event.RunID) {
 	for _, kind := range projections {
-		got, err := m.FoldThread(t.Context(), "t", kind, head)
+		got, err := m.FoldThread(t.Context(), "t", head, kind)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a, b := withoutTimes(got.Fold.AppendJSON(nil)), m.naive(t, kind, got.Runs); a != b {
+		if a, b := withoutTimes(got.Folds[0].AppendJSON(nil)), m.naive(t, kind, got.Runs); a != b {
 			t.Fatalf("%s of %v\n got %s\nwant %s", kind, got.Runs, a, b)
 		}
 		m.settle()
@@ -116,7 +116,7 @@ func checkThread(t *rapid.T, m *machine, head event.RunID) {
 	if head == "" {
 		return
 	}
-	whole, err := m.FoldThread(t.Context(), "t", projection.KindTranscript, "")
+	whole, err := m.FoldThread(t.Context(), "t", "", projection.KindTranscript)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestThreadIsNotFoldedAgain(t *testing.T) {
 	m.flushNow(t)
 	for _, kind := range projections {
 		for range 5 { // a busy flusher leaves checkpoints out; later readers come that far again
-			if _, err := m.FoldThread(t.Context(), "t", kind, ""); err != nil {
+			if _, err := m.FoldThread(t.Context(), "t", "", kind); err != nil {
 				t.Fatal(err)
 			}
 			m.settle()
@@ -197,7 +197,7 @@ func TestDeletedRunLeavesNoThreadCheckpoint(t *testing.T) {
 		m.do(t, event.CreateRun{Run: id, Thread: "t"}, batch(t, id, turnOf(i, 5000, true)...))
 	}
 	m.flushNow(t)
-	if _, err := m.FoldThread(t.Context(), "t", projection.KindTranscript, ""); err != nil {
+	if _, err := m.FoldThread(t.Context(), "t", "", projection.KindTranscript); err != nil {
 		t.Fatal(err)
 	}
 	m.settle()
@@ -230,8 +230,8 @@ func TestDeletedRunLeavesNoThreadCheckpoint(t *testing.T) {
 	if n := m.bytesUnder(t, keyThreadFold); n > 0 {
 		t.Errorf("a late reader wrote %d bytes", n)
 	}
-	got, err := m.FoldThread(t.Context(), "t", projection.KindTranscript, "")
-	if err != nil || strings.Contains(string(got.Fold.AppendJSON(nil)), `"u0"`) {
+	got, err := m.FoldThread(t.Context(), "t", "", projection.KindTranscript)
+	if err != nil || strings.Contains(string(got.Folds[0].AppendJSON(nil)), `"u0"`) {
 		t.Errorf("%v, %v", got.Runs, err)
 	}
 }
@@ -253,7 +253,7 @@ func TestHeadOfAThread(t *testing.T) {
 		{"a", "a", ""}, {"b", "a b", ""}, {"c", "a b2 c", ""},
 		{"o2", "o o2", "unknown"}, {"y", "y", "x"}, {"self", "self", "self"}, {"left", "left", "gone"},
 	} {
-		got, err := m.FoldThread(t.Context(), "t", projection.KindTranscript, c.head)
+		got, err := m.FoldThread(t.Context(), "t", c.head, projection.KindTranscript)
 		var ids []string
 		for _, r := range got.Runs {
 			ids = append(ids, string(r.RunID))
@@ -263,11 +263,11 @@ func TestHeadOfAThread(t *testing.T) {
 		}
 	}
 	for head, want := range map[event.RunID]error{"nobody": event.ErrRunNotFound, "x": event.ErrRunNotFound, "gone": event.ErrRunDeleted} {
-		if _, err := m.FoldThread(t.Context(), "t", projection.KindTranscript, head); !errors.Is(err, want) {
+		if _, err := m.FoldThread(t.Context(), "t", head, projection.KindTranscript); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", head, err, want)
 		}
 	}
-	if got, err := m.FoldThread(t.Context(), "empty", projection.KindTranscript, ""); err != nil || len(got.Runs) != 0 || string(got.Fold.AppendJSON(nil)) != "[]" {
+	if got, err := m.FoldThread(t.Context(), "empty", "", projection.KindTranscript); err != nil || len(got.Runs) != 0 || string(got.Folds[0].AppendJSON(nil)) != "[]" {
 		t.Errorf("an unknown thread: %+v, %v", got, err)
 	}
 }
@@ -287,11 +287,11 @@ func BenchmarkFoldThread(b *testing.B) {
 			m.flushNow(b)
 			b.ReportAllocs()
 			for b.Loop() {
-				f, err := m.FoldThread(b.Context(), "t", projection.KindTranscript, "")
+				f, err := m.FoldThread(b.Context(), "t", "", projection.KindTranscript)
 				if err != nil {
 					b.Fatal(err)
 				}
-				b.SetBytes(int64(f.Fold.Size()))
+				b.SetBytes(int64(f.Folds[0].Size()))
 			}
 		})
 	}

@@ -9,17 +9,17 @@ import (
 	"github.com/runlog/runlog/projection"
 )
 
-// FoldThread folds the runs of a thread one after the other, in order of creation; those that are
-// open too, as far as they have come. With head it folds only the chain of parents that ends
+// FoldThread makes projections of the runs of a thread, folded one after the other in order of
+// creation; those that are open too, as far as they have come. With head it folds only the chain of parents that ends
 // there, root first: a chain stops where a parent is deleted, unknown or of another thread, and
-// the answer says so. All of it is of one moment. A thread without runs is an empty fold; a head
+// the answer says so. All of it is of one moment. A thread without runs gives empty folds; a head
 // that is not a run of the thread is [event.ErrRunNotFound] or [event.ErrRunDeleted].
 //
 // It costs what was appended since the last checkpoint of the thread, plus the projection's size,
-// not what the thread holds. The caller owns the fold.
-func (m *Machine) FoldThread(ctx context.Context, thread event.ThreadID, kind projection.Kind, head event.RunID) (projection.ThreadFold, error) {
+// not what the thread holds. The caller owns the folds.
+func (m *Machine) FoldThread(ctx context.Context, thread event.ThreadID, head event.RunID, kinds ...projection.Kind) (projection.ThreadFold, error) {
 	for tries := 0; ; tries++ {
-		out, err := m.foldThreadOnce(ctx, thread, kind, head)
+		out, err := m.foldThreadOnce(ctx, thread, head, kinds)
 		if err == nil || !errors.Is(err, errThreadChanged) || tries == maxThreadTries {
 			return out, m.noteDamage(err)
 		}
@@ -32,7 +32,7 @@ var errThreadChanged = errors.New("fsm: the thread changed while it was read")
 // maxThreadTries is how often a read begins anew because of errThreadChanged.
 const maxThreadTries = 10
 
-func (m *Machine) foldThreadOnce(ctx context.Context, thread event.ThreadID, kind projection.Kind, head event.RunID) (out projection.ThreadFold, err error) {
+func (m *Machine) foldThreadOnce(ctx context.Context, thread event.ThreadID, head event.RunID, kinds []projection.Kind) (out projection.ThreadFold, err error) {
 	runs, err := m.readThread(ctx, thread)
 	if err != nil {
 		return out, err
@@ -43,15 +43,19 @@ func (m *Machine) foldThreadOnce(ctx context.Context, thread event.ThreadID, kin
 			return out, m.headError(head, err)
 		}
 	}
-	if len(runs) == 0 {
-		out.Fold = projection.New(kind)
-		return out, nil
+	for _, kind := range kinds {
+		fold := projection.New(kind)
+		if len(runs) > 0 {
+			if fold, err = m.foldRuns(ctx, runs, kind, runs[len(runs)-1].run.tail); err != nil {
+				return out, err
+			}
+		}
+		out.Folds = append(out.Folds, fold)
 	}
-	out.Fold, err = m.foldRuns(ctx, runs, kind, runs[len(runs)-1].run.tail)
 	for _, s := range runs {
 		out.Runs = append(out.Runs, projection.ThreadRun{RunID: s.run.id, Tail: s.run.tail, Ended: s.run.ended()})
 	}
-	return out, err
+	return out, nil
 }
 
 // headError tells a deleted head from an unknown one.

@@ -2,9 +2,10 @@ package projection
 
 import "github.com/runlog/runlog/event"
 
-// ThreadFold is a projection over several runs of a thread, folded one after the other.
+// ThreadFold is a thread's runs, or some of them, folded one after the other, at one moment.
 type ThreadFold struct {
-	Fold Fold
+	// Folds are the projections that were asked for, in that order.
+	Folds []Fold
 	// Runs are the runs that were folded, in the order of folding.
 	Runs []ThreadRun
 	// Missing is the run at which a chain of parents stopped because it is not, or no longer, a run
