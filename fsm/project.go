@@ -45,7 +45,7 @@ func (m *Machine) foldOnce(ctx context.Context, id event.RunID, kind projection.
 	}
 	if scope == event.ScopeRun {
 		fold, err := m.foldRun(ctx, s, kind, to)
-		return fold, to, err
+		return fold, to, m.deletedMeanwhile(s, err)
 	}
 	before, err := m.threadBefore(ctx, s)
 	if err != nil {

@@ -49,15 +49,15 @@ func (m *Machine) foldRuns(ctx context.Context, runs []*snapshotRead, kind proje
 			projection.BeginRun(f.fold, runs[i].run.id)
 		}
 		if err := f.run(ctx, i, from, end); err != nil {
-			return nil, m.threadDamage(runs[i], err)
+			return nil, m.deletedMeanwhile(runs[i], err)
 		}
 		from = 0
 	}
 	return f.fold, nil
 }
 
-// threadDamage tells a run that was deleted while it was read from one that cannot be read.
-func (m *Machine) threadDamage(s *snapshotRead, err error) error {
+// deletedMeanwhile tells a run that was deleted while it was read from one that cannot be read.
+func (m *Machine) deletedMeanwhile(s *snapshotRead, err error) error {
 	if !errors.Is(err, ErrDamaged) {
 		return err
 	}

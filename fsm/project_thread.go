@@ -26,7 +26,7 @@ func (m *Machine) FoldThread(ctx context.Context, thread event.ThreadID, head ev
 	}
 }
 
-// errThreadChanged says that a run was deleted, or a flush came by, while a thread was read.
+// errThreadChanged says that a run was deleted, or a flush came by, while runs were read.
 var errThreadChanged = errors.New("fsm: the thread changed while it was read")
 
 // maxThreadTries is how often a read begins anew because of errThreadChanged.
