@@ -241,3 +241,41 @@ func TestEnvelopeInASnapshotKeepsWhatItRepeats(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
+
+// Wherever the lines of a text envelope stand in a content, whole or cut off: what is left is JSON
+// without them, and what stood outside is still there.
+func TestEnvelopeIsCutOut(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		piece := rapid.SampledFrom([]string{envelopeBegin, envelopeEnd, "a", `"`, `\`, "\n", " ", "中", "`", "runlog-envelope"})
+		draw := func(label string) string {
+			return strings.Join(rapid.SliceOfN(piece, 0, 8).Draw(t, label), "")
+		}
+		before := "kept" + strings.ReplaceAll(draw("before"), envelopeBegin, "")
+		inside := draw("inside")
+		b, _ := json.Marshal(before + envelopeBegin + inside)
+		content := string(b)
+		parts := rapid.Bool().Draw(t, "parts")
+		if parts {
+			content = `[{"type":"text","text":` + content + `},{"type":"text","text":"after"}]`
+		}
+		f := foldRaw(fmt.Sprintf(`{"type":"RUN_STARTED","input":{"messages":[{"id":"m","role":"user","content":%s}]}}`, content))
+		got := f.AppendJSON(nil)
+		msgs := decodeMessages(t, got)
+		var first []struct{ Content any }
+		if len(msgs) != 1 || json.Unmarshal(got, &first) != nil || bytes.Contains(got, []byte(envelopeBegin)) {
+			t.Fatalf("%s became %s", content, got)
+		}
+		text, _ := first[0].Content.(string)
+		if parts {
+			list := first[0].Content.([]any)
+			text = list[0].(map[string]any)["text"].(string)
+			if len(list) != 2 || list[1].(map[string]any)["text"] != "after" {
+				t.Fatalf("%s became %s", content, got)
+			}
+		}
+		if !strings.HasPrefix(text, before) {
+			t.Fatalf("%s became %s", content, got)
+		}
+	})
+}
