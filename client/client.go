@@ -42,6 +42,8 @@ type Client struct {
 	attempt time.Duration
 	idle    time.Duration
 	current atomic.Uint32 // index of the server that answered last
+
+	renewers renewers // of the handles
 }
 
 // New checks cfg and returns a client. It opens no connection.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/runlog/runlog/event"
@@ -18,7 +17,8 @@ var ErrCancelRequested = errors.New("the run's end was asked for")
 // ErrReleased is why a Handle's context ends when the host itself gave the run up.
 var ErrReleased = errors.New("the run was given up by its host")
 
-// Handle is a host's hold on a run: the lease, renewed in the background, and the place from which
+// Handle is a host's hold on a run: the lease, renewed in the background together with those of the
+// client's other handles of the same holder, and the place from which
 // the host writes. Get one with [Client.Start] or [Client.Takeover], and Close it.
 //
 // A handle is bound to no connection and to no node. One made before a restart of any of them, or
@@ -35,8 +35,8 @@ type Handle struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
-	renewing context.CancelFunc // ends the renewals
-	renewed  sync.WaitGroup
+	renewer *renewer    // shared with the client's other handles of this holder
+	unwatch func() bool // stops waiting for the end of the context that the handle was made with
 
 	turn chan struct{} // holds a token while nobody writes
 	// What follows belongs to the holder of turn.
@@ -106,10 +106,12 @@ func (c *Client) hold(ctx context.Context, run event.Run, asked time.Time) *Hand
 	// host comes back it stays one of the run's producers.
 	h.producer = event.Producer{ID: event.ProducerID(run.Lease.Holder), Epoch: uint64(run.Epoch)}
 	h.ctx, h.cancel = context.WithCancelCause(ctx)
-	renewing, stop := context.WithCancel(ctx)
-	h.renewing = stop
-	h.renewed.Go(func() { h.renew(renewing, asked) })
+	c.join(ctx, h, asked)
 	return h
+}
+
+func (h *Handle) term() time.Duration {
+	return time.Duration(h.run.Lease.LeaseMs) * time.Millisecond
 }
 
 // Run is the run as it was when the handle acquired it: with its thread, its epoch, the tail and
@@ -126,17 +128,19 @@ func (h *Handle) Epoch() event.Epoch { return h.run.Epoch }
 // after the host's own end. Writing is possible, where it is at all, under any other context.
 func (h *Handle) Context() context.Context { return h.ctx }
 
-// Close ends the renewals and waits for the goroutine that makes them. It gives nothing up: an
-// open run's lease lapses when its term is over. It may be called twice, and after any other end.
+// Close ends the renewals. It gives nothing up: an open run's lease lapses when its term is over. The
+// last handle that a client has of a holder waits for the goroutine that makes the renewals of all of
+// them. It may be called twice, and after any other end.
 func (h *Handle) Close() {
 	h.over(context.Canceled)
-	h.renewed.Wait()
+	h.renewer.wait()
 }
 
 // over ends the work and the renewals.
 func (h *Handle) over(why error) {
 	h.cancel(why)
-	h.renewing()
+	h.unwatch()
+	h.renewer.leave(h)
 }
 
 // Release gives the run up for a successor, in time for a planned stop: the run stays open for

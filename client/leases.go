@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/runlog/runlog/event"
 )
@@ -30,25 +31,31 @@ func (c *Client) RenewAll(ctx context.Context, holder event.HolderID, leaseMs in
 	if held == nil {
 		held = []Held{}
 	}
+	got, err := c.renewAll(ctx, holder, leaseMs, held, 0)
+	if err != nil {
+		return nil, fmt.Errorf("renew the runs of %s: %w", holder, err)
+	}
+	return got, nil
+}
+
+// renewAll is RenewAll; patience bounds one attempt; 0: Config.AttemptTimeout.
+func (c *Client) renewAll(ctx context.Context, holder event.HolderID, leaseMs int64, held []Held, patience time.Duration) ([]Renewed, error) {
 	var got struct {
 		Runs []Renewed `json:"runs"`
 	}
-	err := c.leases(ctx, http.MethodPut, struct {
+	err := c.leases(ctx, http.MethodPut, patience, struct {
 		Holder  event.HolderID `json:"holder"`
 		LeaseMs int64          `json:"leaseMs,omitempty"`
 		Runs    []Held         `json:"runs"`
 	}{holder, leaseMs, held}, &got)
-	if err != nil {
-		return nil, fmt.Errorf("renew the runs of %s: %w", holder, err)
-	}
-	return got.Runs, nil
+	return got.Runs, err
 }
 
 // ReleaseAll gives up every run that holder has leased, in one request: what a host calls before a
 // planned stop. It returns the runs that it released; takeoverMs is as in [Client.Release].
 func (c *Client) ReleaseAll(ctx context.Context, holder event.HolderID, takeoverMs *int64) ([]event.Run, error) {
 	var got event.RunPage
-	err := c.leases(ctx, http.MethodDelete, struct {
+	err := c.leases(ctx, http.MethodDelete, 0, struct {
 		Holder     event.HolderID `json:"holder"`
 		TakeoverMs *int64         `json:"takeoverMs,omitempty"`
 	}{holder, takeoverMs}, &got)
@@ -58,12 +65,12 @@ func (c *Client) ReleaseAll(ctx context.Context, holder event.HolderID, takeover
 	return got.Runs, nil
 }
 
-func (c *Client) leases(ctx context.Context, method string, asked, got any) error {
+func (c *Client) leases(ctx context.Context, method string, patience time.Duration, asked, got any) error {
 	body, err := marshal(asked)
 	if err != nil {
 		return err
 	}
-	answer, err := c.do(ctx, &call{method: method, path: "/v1/leases", body: body, repeatable: true})
+	answer, err := c.do(ctx, &call{method: method, path: "/v1/leases", body: body, repeatable: true, patience: patience})
 	if err != nil {
 		return err
 	}

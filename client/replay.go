@@ -35,6 +35,8 @@ type ReplayResult struct {
 	Tail     event.Offset `json:"tail"`
 	// CancelRequested: somebody asked for the run's end.
 	CancelRequested bool `json:"cancelRequested"`
+	// Token reads what was appended on any node; empty when nothing was.
+	Token Token `json:"token"`
 }
 
 // ReplayProgress says how far an attempt has come.

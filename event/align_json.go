@@ -59,22 +59,7 @@ func anyValueEnd(b []byte, i int) int {
 	case '"':
 		return stringEnd(b, i) + 1
 	case '{', '[':
-		open := 0
-		for ; i < len(b); i++ {
-			switch b[i] {
-			case '{', '[':
-				open++
-			case '}', ']':
-				if open--; open == 0 {
-					return i + 1
-				}
-			case '"':
-				if i = stringEnd(b, i); i < 0 {
-					return -1
-				}
-			}
-		}
-		return -1
+		return bracketEnd(b, i)
 	}
 	start := i
 	for i < len(b) && !endsScalar(b[i]) {

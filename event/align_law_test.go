@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/runlog/runlog/event"
-	"github.com/runlog/runlog/projection"
+	"github.com/runlog/runlog/internal/agentrun"
 )
 
 var allCuts = flag.Bool("allcuts", false, "align every recorded run at every cut, not at a sample of them")
@@ -110,34 +110,6 @@ func (w *world) events() []event.Event {
 	return list
 }
 
-// folds are a log's projections; places and times of tool calls are left out, which depend on how
-// texts are cut.
-func folds(events []event.Event) [3]string {
-	var out [3]string
-	for i, kind := range []projection.Kind{projection.KindTranscript, projection.KindTools, projection.KindState} {
-		f := projection.New(kind)
-		for at, e := range events {
-			f.Apply(event.Record{Offset: event.Offset(at), Raw: e.Raw})
-		}
-		out[i] = string(f.AppendJSON(nil))
-	}
-	var calls []map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(out[1]), &calls); err != nil {
-		panic(err)
-	}
-	for _, c := range calls {
-		maps.DeleteFunc(c, func(k string, _ json.RawMessage) bool {
-			return strings.HasSuffix(k, "Offset") || strings.HasSuffix(k, "At")
-		})
-	}
-	b, err := json.Marshal(calls)
-	if err != nil {
-		panic(err)
-	}
-	out[1] = string(b)
-	return out
-}
-
 func sameFolds(a, b [3]string) error {
 	for i, name := range []string{"transcript", "tool history", "state"} {
 		if a[i] != b[i] && !event.SameJSON([]byte(a[i]), []byte(b[i])) {
@@ -164,13 +136,13 @@ func same(_ *rand.Rand, e []event.Event) []event.Event { return e }
 
 var ways = []way{
 	{name: "exact", stored: same, replay: same, exact: true},
-	{name: "other boundaries", stored: same, replay: recut},
-	{name: "another host's boundaries", stored: recut, replay: same},
-	{name: "both", stored: recut, replay: recut},
-	{name: "floating", stored: recut, replay: func(r *rand.Rand, e []event.Event) []event.Event { return recut(r, float(r, e)) }},
-	{name: "without live", stored: same, replay: func(_ *rand.Rand, e []event.Event) []event.Event { return withoutLive(e) }, partial: true},
-	{name: "without live, other boundaries", stored: recut, partial: true,
-		replay: func(r *rand.Rand, e []event.Event) []event.Event { return recut(r, withoutLive(e)) }},
+	{name: "other boundaries", stored: same, replay: agentrun.Recut},
+	{name: "another host's boundaries", stored: agentrun.Recut, replay: same},
+	{name: "both", stored: agentrun.Recut, replay: agentrun.Recut},
+	{name: "floating", stored: agentrun.Recut, replay: func(r *rand.Rand, e []event.Event) []event.Event { return agentrun.Recut(r, agentrun.Float(r, e)) }},
+	{name: "without live", stored: same, replay: func(_ *rand.Rand, e []event.Event) []event.Event { return agentrun.WithoutLive(e) }, partial: true},
+	{name: "without live, other boundaries", stored: agentrun.Recut, partial: true,
+		replay: func(r *rand.Rand, e []event.Event) []event.Event { return agentrun.Recut(r, agentrun.WithoutLive(e)) }},
 }
 
 // law says what must hold after run was cut at cut and replayed in a way: the log ends up as if
@@ -185,7 +157,7 @@ func law(run []event.Event, whole [3]string, cut int, wy way, r *rand.Rand, faul
 		return fmt.Errorf("%s: %w", wy.name, err)
 	}
 	got := w.events()
-	if err := sameFolds(folds(got), whole); err != nil {
+	if err := sameFolds(agentrun.Folds(got), whole); err != nil {
 		return fmt.Errorf("%s: %w", wy.name, err)
 	}
 	if wy.exact && !faults && !sameBytes(got, run) {
@@ -215,8 +187,8 @@ func TestAlignmentLaw(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
 		faults := rapid.Bool().Draw(t, "faults")
-		run := generate(source(seed))
-		whole := folds(run)
+		run := agentrun.Generate(source(seed))
+		whole := agentrun.Folds(run)
 		for cut := range len(run) + 1 {
 			for _, wy := range ways {
 				if err := law(run, whole, cut, wy, source(seed+uint64(cut)), faults, ""); err != nil {
@@ -241,13 +213,13 @@ func lines(run []event.Event, cut int) string {
 // TestAlignmentOfCorpus: the same for recorded runs.
 func TestAlignmentOfCorpus(t *testing.T) {
 	t.Parallel()
-	for name, run := range corpus(t) {
+	for name, run := range agentrun.Corpus(t) {
 		t.Run(name, func(t *testing.T) {
 			step := 1
 			if !*allCuts {
 				step = 1 + len(run)/8
 			}
-			whole, strict := folds(run), isStrict(run)
+			whole, strict := agentrun.Folds(run), agentrun.IsStrict(run)
 			for cut := 0; cut <= len(run); cut += step {
 				for _, wy := range ways {
 					if wy.partial && !strict {
@@ -268,8 +240,8 @@ func TestAlignmentLawNotices(t *testing.T) {
 	for name := range event.Mutations {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(50) {
-				run := generate(source(seed))
-				whole := folds(run)
+				run := agentrun.Generate(source(seed))
+				whole := agentrun.Folds(run)
 				for cut := range len(run) + 1 {
 					for _, wy := range ways {
 						if law(run, whole, cut, wy, source(seed+uint64(cut)), false, name) != nil {
@@ -292,7 +264,7 @@ func TestDifferenceIsFound(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
-		run := generate(source(seed))
+		run := agentrun.Generate(source(seed))
 		for cut := range len(run) + 1 {
 			if err := differenceLaw(run, cut, source(seed+uint64(cut)), ""); err != nil {
 				t.Fatalf("seed %d, cut %d: %v\n%s", seed, cut, err, lines(run, cut))
@@ -345,14 +317,14 @@ func shorterLaw(run []event.Event, cut int, r *rand.Rand, broken string) error {
 	ends := slices.ContainsFunc(run[at:], func(e event.Event) bool {
 		return e.Header.ID == h.ID && strings.HasSuffix(e.Header.Type.String(), "_END") && e.Header.Type != event.TypeReasoningEnd
 	})
-	more := slices.ContainsFunc(run[at+1:], func(e event.Event) bool { return deltaTypes[e.Header.Type] && e.Header.ID == h.ID })
-	if !deltaTypes[h.Type] || more || !ends || len(m["delta"]) < 3 {
+	more := slices.ContainsFunc(run[at+1:], func(e event.Event) bool { return agentrun.DeltaTypes[e.Header.Type] && e.Header.ID == h.ID })
+	if !agentrun.DeltaTypes[h.Type] || more || !ends || len(m["delta"]) < 3 {
 		return nil
 	}
-	u := oracleUnits(string(m["delta"][1 : len(m["delta"])-1]))
-	m["delta"] = json.RawMessage(`"` + encodeUnits(r, u[:len(u)-1]) + `"`)
+	u := agentrun.Units(string(m["delta"][1 : len(m["delta"])-1]))
+	m["delta"] = json.RawMessage(`"` + agentrun.EncodeUnits(r, u[:len(u)-1]) + `"`)
 	replay := slices.Clone(run)
-	replay[at] = rebuild(r, m)
+	replay[at] = agentrun.Rebuild(r, m)
 	w := newWorld(run[:cut], r, false)
 	if broken != "" {
 		w.a.Break(event.Mutations[broken])
@@ -375,17 +347,17 @@ func change(r *rand.Rand, e event.Event) (event.Event, string) {
 	switch t := e.Header.Type; {
 	case t == event.TypeCustom || t == event.TypeRaw || name == "type" || name == "input":
 		return e, ""
-	case deltaTypes[t] && name != "delta", name == "delta" && len(m[name]) < 3:
+	case agentrun.DeltaTypes[t] && name != "delta", name == "delta" && len(m[name]) < 3:
 		return e, "" // another id's text, or a text that begins as the next does, may be right for a while
 	case name == "delta" && m[name][0] == '"':
 		// As many units as there were, the first one another, so that what differs is this event.
-		u := oracleUnits(string(m[name][1 : len(m[name])-1]))
+		u := agentrun.Units(string(m[name][1 : len(m[name])-1]))
 		u[0] = '!'
-		m[name] = json.RawMessage(`"` + encodeUnits(r, u) + `"`)
+		m[name] = json.RawMessage(`"` + agentrun.EncodeUnits(r, u) + `"`)
 	default:
 		m[name] = json.RawMessage(`"another"`)
 	}
-	return rebuild(r, m), name
+	return agentrun.Rebuild(r, m), name
 }
 
 func TestHints(t *testing.T) {

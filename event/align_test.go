@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/runlog/runlog/event"
+	"github.com/runlog/runlog/internal/agentrun"
 )
 
 // longRun is a run of any length that exists nowhere: a text of n deltas beside n steps.
@@ -82,7 +83,7 @@ func TestTooFarAhead(t *testing.T) {
 // TestReportedCase: R3.8, a result and an answer brought by the successor.
 func TestReportedCase(t *testing.T) {
 	t.Parallel()
-	run := legal([]string{
+	run := agentrun.Legal([]string{
 		`{"type":"RUN_STARTED"}`, `{"type":"TEXT_MESSAGE_START","messageId":"m1"}`,
 		`{"type":"TEXT_MESSAGE_CONTENT","messageId":"m1","delta":"Starting the job."}`, `{"type":"TEXT_MESSAGE_END","messageId":"m1"}`,
 		`{"type":"TOOL_CALL_START","toolCallId":"bash-1","toolCallName":"bash","parentMessageId":"m1"}`,
@@ -96,7 +97,7 @@ func TestReportedCase(t *testing.T) {
 	}
 	want := `[{"id":"m1","role":"assistant","content":"Starting the job.","toolCalls":[{"id":"bash-1","type":"function","function":{"name":"bash","arguments":"{}"}}]},` +
 		`{"id":"r1","role":"tool","content":"done","toolCallId":"bash-1"},{"id":"m2","role":"assistant","content":"Finished."}]`
-	if got := folds(w.events())[0]; !event.SameJSON([]byte(got), []byte(want)) || w.a.Appended() != 5 {
+	if got := agentrun.Folds(w.events())[0]; !event.SameJSON([]byte(got), []byte(want)) || w.a.Appended() != 5 {
 		t.Fatalf("appended %d, transcript %s", w.a.Appended(), got)
 	}
 }
@@ -106,11 +107,11 @@ func TestReportedCase(t *testing.T) {
 func FuzzAligner(f *testing.F) {
 	for seed := range uint64(8) {
 		r := source(seed)
-		run := generate(r)
-		f.Add(ndjson(run[:len(run)/2]), ndjson(recut(r, run)), seed)
+		run := agentrun.Generate(r)
+		f.Add(ndjson(run[:len(run)/2]), ndjson(agentrun.Recut(r, run)), seed)
 	}
 	f.Fuzz(func(t *testing.T, stored, replay string, seed uint64) {
-		s, rep := legal(strings.Split(stored, "\n"), false), parseLines(replay)
+		s, rep := agentrun.Legal(strings.Split(stored, "\n"), false), parseLines(replay)
 		w := newWorld(s, source(seed), false)
 		if err := w.replay(rep); err != nil {
 			if !errors.Is(err, event.ErrDiverged) {

@@ -53,7 +53,7 @@ func unitsAt(body []byte, u *[2]uint16) (n int, two bool) {
 	switch c := body[0]; {
 	case c == '\\' && len(body) >= 2:
 		if body[1] != 'u' || len(body) < 6 {
-			u[0] = uint16(escaped(body[1]))
+			u[0] = uint16(Unescaped(body[1]))
 			return 2, false
 		}
 		for _, d := range body[2:6] {
@@ -73,7 +73,8 @@ func unitsAt(body []byte, u *[2]uint16) (n int, two bool) {
 	return 1, false
 }
 
-func escaped(c byte) byte {
+// Unescaped returns what a backslash and c, which is not u, stand for in a JSON string.
+func Unescaped(c byte) byte {
 	switch c {
 	case 'b':
 		return '\b'

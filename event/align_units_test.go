@@ -2,9 +2,7 @@ package event_test
 
 import (
 	"bytes"
-	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf16"
@@ -14,50 +12,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/runlog/runlog/event"
+	"github.com/runlog/runlog/internal/agentrun"
 )
-
-// oracleUnits reads the body of a JSON string, one unit at a time, as RFC 8259 describes it.
-func oracleUnits(body string) []uint16 {
-	var out []uint16
-	for len(body) > 0 {
-		r, size := utf8.DecodeRuneInString(body)
-		if r != '\\' {
-			out = utf16.AppendRune(out, r)
-			body = body[size:]
-			continue
-		}
-		if body[1] == 'u' {
-			n, err := strconv.ParseUint(body[2:6], 16, 16)
-			if err != nil {
-				panic(err)
-			}
-			out, body = append(out, uint16(n)), body[6:]
-			continue
-		}
-		out = append(out, uint16(strings.NewReplacer("b", "\b", "f", "\f", "n", "\n", "r", "\r", "t", "\t").Replace(body[1:2])[0]))
-		body = body[2:]
-	}
-	return out
-}
-
-// encodeUnits writes units as the body of a JSON string, escaping at random what need not be.
-func encodeUnits(r *rand.Rand, units []uint16) string {
-	var b strings.Builder
-	for i := 0; i < len(units); i++ {
-		u := units[i]
-		pair := i+1 < len(units) && utf16.DecodeRune(rune(u), rune(units[i+1])) != utf8.RuneError
-		switch {
-		case pair && r.IntN(2) == 0:
-			b.WriteRune(utf16.DecodeRune(rune(u), rune(units[i+1])))
-			i++
-		case u < 0x20 || u == '"' || u == '\\' || utf16.IsSurrogate(rune(u)) || r.IntN(4) == 0:
-			b.WriteString(`\u` + strings.ToUpper(strconv.FormatUint(0x10000|uint64(u), 16))[1:])
-		default:
-			b.WriteRune(rune(u))
-		}
-	}
-	return b.String()
-}
 
 // normalOf is the normal form by definition: each unit by itself, as UTF-8 would write it.
 func normalOf(units []uint16) []byte {
@@ -73,7 +29,7 @@ func normalOf(units []uint16) []byte {
 }
 
 func checkUnits(t interface{ Fatalf(string, ...any) }, body string) {
-	want := oracleUnits(body)
+	want := agentrun.Units(body)
 	got := event.Units([]byte(body))
 	if !bytes.Equal(got, normalOf(want)) {
 		t.Fatalf("%q: got %x, want %x", body, got, normalOf(want))
@@ -81,7 +37,7 @@ func checkUnits(t interface{ Fatalf(string, ...any) }, body string) {
 	for i := range len(want) + 1 {
 		n := len(normalOf(want[:i]))
 		rest := event.AfterUnits([]byte(body), n)
-		if !gjson.Valid(`"`+string(rest)+`"`) || !slices.Equal(oracleUnits(string(rest)), want[i:]) {
+		if !gjson.Valid(`"`+string(rest)+`"`) || !slices.Equal(agentrun.Units(string(rest)), want[i:]) {
 			t.Fatalf("%q after %d units: got %q", body, i, rest)
 		}
 	}
@@ -89,16 +45,16 @@ func checkUnits(t interface{ Fatalf(string, ...any) }, body string) {
 
 func TestUnits(t *testing.T) {
 	t.Parallel()
-	for _, s := range snippets {
+	for _, s := range agentrun.Snippets {
 		checkUnits(t, s)
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		checkUnits(t, strings.Join(rapid.SliceOfN(rapid.SampledFrom(snippets), 0, 12).Draw(t, "body"), ""))
+		checkUnits(t, strings.Join(rapid.SliceOfN(rapid.SampledFrom(agentrun.Snippets), 0, 12).Draw(t, "body"), ""))
 	})
 }
 
 func FuzzUnits(f *testing.F) {
-	for _, s := range snippets {
+	for _, s := range agentrun.Snippets {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, body string) {

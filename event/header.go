@@ -194,6 +194,9 @@ func (h *Header) id(name string, v gjson.Result) string {
 	if v.Type != gjson.String {
 		return ""
 	}
+	if name != "delta" && len(v.Raw) > len(v.Str)+2 && HalfSurrogate(v.Raw) {
+		h.flaw(name + " holds half of a surrogate pair")
+	}
 	if name != "delta" && len(v.Str) > maxHeaderID {
 		h.flaw(fmt.Sprintf("%s has over %d bytes", name, maxHeaderID))
 		return v.Str[:maxHeaderID]

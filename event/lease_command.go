@@ -158,4 +158,7 @@ type LeaseView struct {
 	// CancelRequested and CancelWithinMs tell of a pending cancel.
 	CancelRequested bool
 	CancelWithinMs  int64
+	// EndedBy is set in the one change by which the cluster ended the run, to the status that it
+	// gave it: [StatusLost] or [StatusCancelled].
+	EndedBy Status
 }

@@ -138,22 +138,29 @@ func valueEnd(b []byte, i int) (int, error) {
 	if i >= len(b) || b[i] != '{' {
 		return 0, errNotObject
 	}
-	open := 0
-	for ; i < len(b); i++ {
+	if end := bracketEnd(b, i); end >= 0 {
+		return end, nil
+	}
+	return 0, errCutShort
+}
+
+// bracketEnd returns the index after the bracket that closes the one at b[i], or -1.
+func bracketEnd(b []byte, i int) int {
+	for open := 0; i < len(b); i++ {
 		switch b[i] {
 		case '{', '[':
 			open++
 		case '}', ']':
 			if open--; open == 0 {
-				return i + 1, nil
+				return i + 1
 			}
 		case '"':
 			if i = stringEnd(b, i); i < 0 {
-				return 0, errCutShort
+				return -1
 			}
 		}
 	}
-	return 0, errCutShort
+	return -1
 }
 
 // stringEnd returns the index of the quote that closes the string opening at b[i], or -1.

@@ -48,7 +48,7 @@ func (m *Machine) Apply(l *raft.Log) any {
 	m.applied.set(l.Index)
 	m.watches.wake(a.touched)
 	if len(a.leases) > 0 && m.onLease != nil {
-		m.onLease(a.leases)
+		m.onLease(l.Term, a.leases)
 	}
 	if cut {
 		m.flusher.hurry()

@@ -63,5 +63,8 @@ func (a *applier) end(r *run, status event.Status, maxBytes uint64) (event.Resul
 		return event.Result{}, err
 	}
 	a.changedLease(r, false)
+	if n := len(a.leases); n > 0 { // a run that the cluster ends is one that the lessor knows
+		a.leases[n-1].EndedBy = status
+	}
 	return event.Result{Appended: event.Appended{FirstOffset: first, Tail: r.tail}, Run: r.view()}, nil
 }

@@ -141,7 +141,7 @@ func TestRelease(t *testing.T) {
 	m := open(t, t.TempDir())
 	defer m.close(t)
 	var views []event.LeaseView
-	m.OnLease(func(v []event.LeaseView) { views = append(views, v...) })
+	m.OnLease(func(_ uint64, v []event.LeaseView) { views = append(views, v...) })
 	leased(t, m, 0)
 	for range 2 {
 		if r := m.do(t, event.ReleaseLease{Run: "r", Epoch: 1})[0]; r.Refusal != nil {

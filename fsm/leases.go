@@ -8,9 +8,9 @@ import (
 )
 
 // OnLease sets what is told of every change of a lease, a lock, or the tail or end of a run that the
-// lessor judges. It is called on Raft's FSM goroutine, after the entry was applied, and must not
+// lessor judges, and of which leader's term the entry is that made it. It is called on Raft's FSM goroutine, after the entry was applied, and must not
 // block. It must be set before the first entry.
-func (m *Machine) OnLease(f func([]event.LeaseView)) { m.onLease = f }
+func (m *Machine) OnLease(f func(term uint64, changed []event.LeaseView)) { m.onLease = f }
 
 // noteLease adds the run to what OnLease is told, if the lessor has anything to judge about it.
 func (a *applier) noteLease(r *run, renewed bool) {

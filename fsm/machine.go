@@ -84,7 +84,7 @@ type Machine struct {
 	names    nameSet
 	openRuns openRuns
 	locks    map[event.LockName]*lock
-	onLease  func([]event.LeaseView) // set before the first entry, or nil
+	onLease  func(term uint64, changed []event.LeaseView) // set before the first entry, or nil
 	cache    *cache
 	recent   recentChunks
 	stopped  error // why the machine takes no more entries

@@ -18,12 +18,16 @@ const tokenPrefix = "t"
 // setToken tells the client how to read its own write on any node. A token is opaque to clients; it
 // is the log index that the write was applied at.
 func (g *Gateway) setToken(c *gin.Context, index uint64) {
-	if index == 0 {
-		return
+	if index > 0 {
+		c.Writer.Header()[tokenHeader] = []string{formatToken(index)}
 	}
+}
+
+const tokenHeader = "Runlog-Token"
+
+func formatToken(index uint64) string {
 	var buf [16]byte
-	token := strconv.AppendUint(append(buf[:0], tokenPrefix...), index, 36)
-	c.Writer.Header()["Runlog-Token"] = []string{string(token)}
+	return string(strconv.AppendUint(append(buf[:0], tokenPrefix...), index, 36))
 }
 
 func parseToken(s string) (index uint64, ok bool) {

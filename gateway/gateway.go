@@ -25,6 +25,9 @@ type Gateway struct {
 
 	tails    chan struct{} // one element per open tail
 	replays  chan struct{} // one element per open replay
+	folds    chan struct{} // one element per fold under way
+	answers  *budget
+	pieces   *budget
 	draining chan struct{} // closed by Drain
 	drain    sync.Once
 
@@ -39,6 +42,7 @@ func New(cfg Config) (*Gateway, error) {
 	}
 	g := &Gateway{
 		cfg: cfg, log: cfg.Logger, node: cfg.Log, reader: cfg.Reader, cluster: cfg.Cluster, leases: cfg.Leases,
+		folds: make(chan struct{}, maxFolds), answers: newBudget(answersBytes), pieces: newBudget(piecesBytes),
 		tails: make(chan struct{}, cfg.MaxTails), replays: make(chan struct{}, maxReplays), replayPatience: replayPatience, draining: make(chan struct{}),
 	}
 	if g.metrics, err = newMetrics(cfg.Registry); err != nil {
@@ -93,7 +97,11 @@ func (g *Gateway) newEngine() (*gin.Engine, error) {
 		return nil, err
 	}
 	for _, r := range g.routes() {
-		e.Handle(r.method, r.path, g.handle(r.method+" "+r.path, r.handler))
+		h := g.handle(r.method+" "+r.path, r.handler)
+		e.Handle(r.method, r.path, h)
+		if r.method == http.MethodGet {
+			e.Handle(http.MethodHead, r.path, h) // net/http keeps the body back
+		}
 	}
 	e.NoRoute(g.handle("unknown", func(*gin.Context) error { return errNoRoute }))
 	e.NoMethod(g.handle("unknown", func(*gin.Context) error { return errNoMethod }))

@@ -46,6 +46,26 @@ func start(t testing.TB, change ...func(*Config)) *harness {
 	return h
 }
 
+// patience bounds whatever a test waits for, so that what never comes is a failure with a name and
+// not a hang.
+const patience = time.Minute
+
+// await looks again and again until something is so. It must be something that stays so: what comes
+// and goes may be missed.
+func (h *harness) await(what string, is func() bool) {
+	h.t.Helper()
+	deadline := time.After(patience)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for !is() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			h.t.Fatalf("still waiting: %s", what)
+		}
+	}
+}
+
 // reply is an answer read to its end.
 type reply struct {
 	status int
@@ -68,7 +88,9 @@ func (r reply) json(t testing.TB, name string) any {
 // do sends a request whose headers alternate name and value.
 func (h *harness) do(method, path, body string, headers ...string) reply {
 	h.t.Helper()
-	req, err := http.NewRequest(method, h.srv.URL+path, strings.NewReader(body))
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, h.srv.URL+path, strings.NewReader(body))
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -143,7 +165,7 @@ type stream struct {
 
 func (h *harness) open(path string, headers ...string) *stream {
 	h.t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	req, err := http.NewRequestWithContext(ctx, "GET", h.srv.URL+path, nil)
 	if err != nil {
 		h.t.Fatal(err)

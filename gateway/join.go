@@ -10,7 +10,17 @@ import (
 // the cursor there. They carry no id: a client that reconnects before the first event with one
 // joins anew. A run that ended is joined before its terminal event, which the client needs to see;
 // one without events is joined at its start.
-func (t *tail) prelude(ctx context.Context) ([]byte, error) {
+//
+// What it returns counts against the budget of answers until free is called.
+func (t *tail) prelude(ctx context.Context) (frames []byte, free func(), err error) {
+	free, err = t.g.folding(ctx, func() ([]byte, error) {
+		frames, err = t.buildPrelude(ctx)
+		return frames, err
+	})
+	return frames, free, err
+}
+
+func (t *tail) buildPrelude(ctx context.Context) ([]byte, error) {
 	run, err := t.g.reader.Run(ctx, t.sel.run)
 	if err != nil {
 		return nil, err

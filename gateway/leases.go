@@ -72,7 +72,7 @@ func (o *object) renewals(name string, leaseMs int64) []raftlog.Renewal {
 	list.ForEach(func(_, v gjson.Result) bool {
 		run := v.Get("runId")
 		epoch, whole := parseNumber(v.Get("epoch").Raw)
-		if run.Type != gjson.String || !whole || event.CheckID("runId", run.Str) != nil {
+		if run.Type != gjson.String || !whole || event.CheckID("runId", run.Str) != nil || event.HalfSurrogate(run.Raw) {
 			o.fail(name, "must hold objects with a runId and an epoch; element "+itoa(len(renewals))+" is none")
 			return false
 		}

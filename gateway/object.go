@@ -88,11 +88,17 @@ func (o *object) id(name string) string {
 		o.fail(name, "must be a string")
 		return ""
 	}
+	if event.HalfSurrogate(v.Raw) {
+		o.fail(name, halfReason)
+	}
 	if err := checkID("body", name, v.Str); err != nil && o.err == nil {
 		o.err = err
 	}
 	return v.Str
 }
+
+// halfReason is why a string is refused that is no Unicode text.
+const halfReason = "holds half of a surrogate pair"
 
 // number returns a member that is a whole number between low and high, or nil.
 func (o *object) number(name string, low, high int64) *int64 {
@@ -184,6 +190,9 @@ func (o *object) text(name string, limit int) string {
 	if v.Type != gjson.String || len(v.Str) > limit {
 		o.fail(name, "must be a string of at most "+itoa(limit)+" bytes")
 		return ""
+	}
+	if event.HalfSurrogate(v.Raw) {
+		o.fail(name, halfReason)
 	}
 	return v.Str
 }

@@ -89,7 +89,7 @@ var (
 	errNoRoute     = errors.New("no such route")
 	errNoMethod    = errors.New("no such method")
 	errEncoding    = errors.New("the body has a Content-Encoding")
-	errOverloaded  = errors.New("too many tails are open")
+	errOverloaded  = errors.New("too many tails are open, or answers under way")
 	errUnavailable = errors.New("this node is too far behind")
 )
 

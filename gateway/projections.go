@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -37,40 +38,71 @@ func stateHead(dst []byte, _ *event.Run) []byte { return dst }
 // is its ETag.
 func (g *Gateway) project(kind projection.Kind, head func([]byte, *event.Run) []byte, member string) handler {
 	return func(c *gin.Context) error {
-		id, err := runID(c)
+		id, at, err := g.readOf(c)
 		if err != nil {
 			return err
 		}
-		q := newQuery(c.Request)
-		at, fresh := q.offset("at"), q.freshness()
-		if q.err != nil {
-			return q.err
-		}
 		ctx := c.Request.Context()
-		if err := g.settle(ctx, id, fresh); err != nil {
-			return err
-		}
 		run, offset, err := g.foldAt(c, id, at)
 		if err != nil {
 			return err
 		}
 		etag := projectionETag(kind, offset)
-		c.Writer.Header().Set("ETag", etag)
-		c.Writer.Header().Set("Cache-Control", "no-cache")
 		if matchesETag(c.Request.Header, etag) {
+			setETag(c, etag)
 			c.Writer.WriteHeader(http.StatusNotModified)
 			return nil
 		}
-		fold, _, err := g.reader.Fold(ctx, id, kind, &offset, event.ScopeRun)
+		var b []byte
+		free, err := g.folding(ctx, func() ([]byte, error) {
+			fold, _, err := g.reader.Fold(ctx, id, kind, &offset, event.ScopeRun)
+			if err != nil {
+				return nil, err
+			}
+			b = head(append(make([]byte, 0, fold.Size()+256), '{'), &run)
+			b = appendOffset(append(b, `"offset":`...), offset)
+			b = appendString(append(b, ','), member)
+			b = append(fold.AppendJSON(append(b, ':')), '}')
+			return b, nil
+		})
 		if err != nil {
 			return err
 		}
-		b := head(append(make([]byte, 0, fold.Size()+256), '{'), &run)
-		b = appendOffset(append(b, `"offset":`...), offset)
-		b = appendString(append(b, ','), member)
-		b = append(fold.AppendJSON(append(b, ':')), '}')
+		defer free()
+		setETag(c, etag)
 		return writeJSON(c, http.StatusOK, b)
 	}
+}
+
+func setETag(c *gin.Context, etag string) {
+	c.Writer.Header().Set("ETag", etag)
+	c.Writer.Header().Set("Cache-Control", "no-cache")
+}
+
+// maxFolds bounds the folds under way at a time: each may be as large as a run, and more than the
+// processors can fold together are only waited for in memory.
+const maxFolds = 16
+
+// folding builds an answer out of folds, whose memory is bounded by how many are under way, and
+// takes what the answer holds from the budget; free gives it back once it is written.
+func (g *Gateway) folding(ctx context.Context, build func() ([]byte, error)) (free func(), err error) {
+	wait, cancel := context.WithTimeoutCause(ctx, g.cfg.ReadWait, errOverloaded)
+	defer cancel()
+	select {
+	case g.folds <- struct{}{}:
+		defer func() { <-g.folds }()
+	case <-wait.Done():
+		return nil, context.Cause(wait)
+	}
+	b, err := build()
+	if err != nil {
+		return nil, err
+	}
+	free, ok := g.answers.take(cap(b))
+	if !ok {
+		return nil, errOverloaded
+	}
+	return free, nil
 }
 
 // foldAt returns the run and how many of its events to fold: those before at, or all it has now.

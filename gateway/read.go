@@ -18,6 +18,8 @@ import (
 const (
 	chunkRecords = 4096
 	chunkBytes   = 256 << 10
+	// smallChunkBytes is what a tail reads at once while others hold all that tails may.
+	smallChunkBytes = 16 << 10
 )
 
 // maxPageBytes ends a JSON page that has grown over it, so that a client never has to take in

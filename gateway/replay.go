@@ -258,6 +258,8 @@ type replayResult struct {
 	Appended        int          `json:"appended"`
 	Tail            event.Offset `json:"tail"`
 	CancelRequested bool         `json:"cancelRequested,omitempty"`
+	// Token is the header's, which comes too early in an answer that was begun before.
+	Token string `json:"token,omitempty"`
 }
 
 func (r *replay) result(ctx context.Context) replayResult {

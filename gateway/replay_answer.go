@@ -53,6 +53,9 @@ func (a *replayAnswer) progress(r *replay) error {
 	line := strconv.AppendInt([]byte(`{"through":`), int64(through), 10)
 	line = strconv.AppendInt(append(line, `,"appended":`...), int64(r.align.Appended()), 10)
 	line = appendOffset(append(line, `,"tail":`...), r.align.Tail())
+	if r.index > 0 {
+		line = append(append(append(line, `,"token":"`...), formatToken(r.index)...), '"')
+	}
 	if r.cancelled {
 		line = append(line, `,"cancelRequested":true`...)
 	}
@@ -62,6 +65,7 @@ func (a *replayAnswer) progress(r *replay) error {
 		h["Content-Type"] = contentTypeNDJSON
 		h.Set("Cache-Control", "no-cache")
 		h.Set("X-Accel-Buffering", "no")
+		h.Set("Trailer", tokenHeader)
 		a.c.Writer.WriteHeader(http.StatusOK)
 		a.done.Go(a.beat)
 	}
@@ -103,15 +107,18 @@ func (a *replayAnswer) end() {
 // finish answers with the result.
 func (a *replayAnswer) finish(res replayResult, index uint64) error {
 	a.end()
+	if index > 0 {
+		res.Token = formatToken(index)
+	}
 	b, err := json.Marshal(res)
 	if err != nil {
 		return a.fail(err)
 	}
+	a.g.setToken(a.c, index) // as a trailer, when the answer has begun
 	if a.opened {
 		_ = a.write(append(b, '\n'))
 		return nil
 	}
-	a.g.setToken(a.c, index)
 	return writeJSON(a.c, http.StatusOK, b)
 }
 

@@ -234,8 +234,9 @@ func (t *replayTest) send(body string, headers ...string) replayAnswered {
 
 // lines is an NDJSON answer under way.
 type replayLines struct {
-	t *replayTest
-	r *bufio.Scanner
+	t    *replayTest
+	r    *bufio.Scanner
+	resp *http.Response
 }
 
 func (t *replayTest) lines(body io.Reader) *replayLines {
@@ -246,7 +247,7 @@ func (t *replayTest) lines(body io.Reader) *replayLines {
 	}
 	s := bufio.NewScanner(resp.Body)
 	s.Buffer(nil, 4<<20)
-	return &replayLines{t, s}
+	return &replayLines{t, s, resp}
 }
 
 // next returns the next line that says something; false at the end.

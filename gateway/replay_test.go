@@ -91,6 +91,33 @@ func TestReplayStaysOpen(t *testing.T) {
 	rt.wantLog(whole())
 }
 
+// TestReplayToken: each form of the answer names the write that reads must see.
+func TestReplayToken(t *testing.T) {
+	t.Parallel()
+	rt := newReplayTest(t, takenOver[:3]...)
+	r, w := io.Pipe()
+	lines := rt.lines(r)
+	for _, e := range takenOver[:5] {
+		io.WriteString(w, e+"\n")
+	}
+	if a := lines.until(5); a.Token != formatToken(uint64(len(rt.node.batches))) {
+		t.Errorf("progress: %+v", a)
+	}
+	w.Close()
+	if a := lines.last(); a.Token != formatToken(uint64(len(rt.node.batches))) {
+		t.Errorf("result: %+v", a)
+	}
+	if got := lines.resp.Trailer.Get("Runlog-Token"); got != formatToken(uint64(len(rt.node.batches))) {
+		t.Errorf("trailer %q", got)
+	}
+	if a := rt.send(whole()); a.Token == "" {
+		t.Errorf("at once: %+v", a)
+	}
+	if a := rt.send(whole()); a.Token != "" {
+		t.Errorf("nothing was appended: %+v", a)
+	}
+}
+
 // TestReplayDisturbed: conflicts, unknown outcomes of both kinds and times without a leader.
 func TestReplayDisturbed(t *testing.T) {
 	t.Parallel()

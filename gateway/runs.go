@@ -22,19 +22,11 @@ func (g *Gateway) runRoutes() []route {
 
 // getRun is GET /v1/runs/{runId}.
 func (g *Gateway) getRun(c *gin.Context) error {
-	id, err := runID(c)
+	id, at, err := g.readOf(c)
 	if err != nil {
 		return err
 	}
-	q := newQuery(c.Request)
-	at, fresh := q.offset("at"), q.freshness()
-	if q.err != nil {
-		return q.err
-	}
 	ctx := c.Request.Context()
-	if err := g.settle(ctx, id, fresh); err != nil {
-		return err
-	}
 	var run event.Run
 	err = g.prove(ctx, func() (err error) {
 		if at != nil {
@@ -51,6 +43,20 @@ func (g *Gateway) getRun(c *gin.Context) error {
 		g.addRemaining(&run)
 	}
 	return writeValue(c, http.StatusOK, &run)
+}
+
+// readOf reads which run, at which offset, a read is about, and waits until this node's state is as
+// fresh as it asks for.
+func (g *Gateway) readOf(c *gin.Context) (id event.RunID, at *event.Offset, err error) {
+	if id, err = runID(c); err != nil {
+		return id, nil, err
+	}
+	q := newQuery(c.Request)
+	at, fresh := q.offset("at"), q.freshness()
+	if q.err != nil {
+		return id, nil, q.err
+	}
+	return id, at, g.settle(c.Request.Context(), id, fresh)
 }
 
 // listRuns is GET /v1/runs.
@@ -107,16 +113,14 @@ func (g *Gateway) patchRun(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	b, err := readBody(c)
-	if err != nil {
-		return err
-	}
-	obj, err := newObject(b.in)
+	obj, err := bodyObject(c)
 	if err != nil {
 		return err
 	}
 	patch := obj.raw("metadata", gjson.Result.IsObject, "an object")
-	if patch == nil {
+	if _, sent := obj.members["metadata"]; patch == nil && sent {
+		obj.fail("metadata", "must be an object") // null is a value here: RFC 7396 gives it a meaning of its own
+	} else if patch == nil {
 		obj.fail("metadata", "is missing")
 	}
 	if obj.err != nil {

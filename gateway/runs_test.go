@@ -108,6 +108,7 @@ func TestCreateRunBadInput(t *testing.T) {
 		{body: "hello"}, {body: "[]"}, {body: "null"}, {body: `"x"`}, {body: `{"runId":"a"`}, {body: "{}{}"}, {body: "{\"runId\":\"\xff\"}"},
 		{`{"runId":7}`, "runId", nil}, {`{"runId":""}`, "runId", nil}, {`{"runId":"a\nb"}`, "runId", nil}, {`{"runId":"a\u0000"}`, "runId", nil}, {`{"runId":".."}`, "runId", nil},
 		{`{"runId":"` + strings.Repeat("x", 257) + `"}`, "runId", nil},
+		{`{"runId":"a\ud83d"}`, "runId", nil}, {`{"threadId":"\ude80"}`, "threadId", nil}, {`{"holder":"\ud83d\ud83d"}`, "holder", nil}, {`{"parentRunId":"\ud83dx"}`, "parentRunId", nil},
 		{`{"threadId":{}}`, "threadId", nil}, {`{"parentRunId":[]}`, "parentRunId", nil}, {`{"holder":true}`, "holder", nil},
 		{`{"holder":"h","leaseMs":"5000"}`, "leaseMs", nil}, {`{"holder":"h","leaseMs":999}`, "leaseMs", nil}, {`{"holder":"h","leaseMs":600001}`, "leaseMs", nil},
 		{`{"holder":"h","leaseMs":5000.5}`, "leaseMs", nil}, {`{"holder":"h","leaseMs":5e3}`, "leaseMs", nil}, {`{"holder":"h","leaseMs":99999999999999999999}`, "leaseMs", nil},
@@ -150,6 +151,13 @@ func TestPatchRun(t *testing.T) {
 	h.problem(404, "run_not_found", "PATCH", "/v1/runs/none", `{"metadata":{}}`)
 	for _, body := range []string{"", "{}", `{"metadata":null}`, `{"metadata":[]}`, `{"metadata":1}`, "[]", "x"} {
 		h.problem(400, "bad_request", "PATCH", "/v1/runs/r", body)
+	}
+	if r := h.do("PATCH", "/v1/runs/r", `{"metadata":null}`); !strings.Contains(string(r.body), "must be an object") {
+		t.Errorf("null: %s", r)
+	}
+	for _, id := range []string{"%ED%A0%BD", "%FF", "a%C3"} { // an encoded surrogate, and what is no UTF-8
+		h.problem(400, "bad_request", "GET", "/v1/runs/"+id, "")
+		h.problem(400, "bad_request", "GET", "/v1/runs?threadId="+id, "")
 	}
 }
 

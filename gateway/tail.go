@@ -88,19 +88,12 @@ func (t *tail) run(ctx context.Context) error {
 		}
 		return nil
 	}
-	var prelude []byte
-	if t.join != nil {
-		if prelude, err = t.prelude(ctx); err != nil {
-			return err
-		}
-	}
-	if err := t.open(); err != nil {
+	if err := t.start(ctx); err != nil {
 		return err
 	}
-	if len(prelude) > 0 {
-		if err := t.write(prelude); err != nil {
-			return err
-		}
+	if t.c.Request.Method == http.MethodHead {
+		t.whole = true // a body that nobody gets need not be waited for
+		return nil
 	}
 	for {
 		changed := t.watch.C()
@@ -118,6 +111,22 @@ func (t *tail) run(ctx context.Context) error {
 	}
 }
 
+// start begins the answer, with a snapshot where that is asked for.
+func (t *tail) start(ctx context.Context) error {
+	if t.join == nil {
+		return t.open()
+	}
+	prelude, free, err := t.prelude(ctx)
+	if err != nil {
+		return err
+	}
+	defer free()
+	if err := t.open(); err != nil || len(prelude) == 0 {
+		return err
+	}
+	return t.write(prelude)
+}
+
 // over reports whether everything that was asked for has been sent.
 func (t *tail) over(p *event.Page) bool {
 	if t.sel.limit > 0 && t.sent >= t.sel.limit {
@@ -126,13 +135,20 @@ func (t *tail) over(p *event.Page) bool {
 	return t.sel.from >= p.Tail && (p.Ended || !t.live)
 }
 
-// pump reads one piece of the run and writes it.
+// pump reads one piece of the run and writes it. The piece is small when other tails, stuck in
+// their writes, hold much already.
 func (t *tail) pump(ctx context.Context) (event.Page, error) {
 	most := chunkRecords
 	if t.sel.limit > 0 {
 		most = min(most, t.sel.limit-t.sent)
 	}
-	page, err := t.g.reader.Records(ctx, t.sel.run, t.sel.from, most, chunkBytes)
+	bytes := chunkBytes
+	if free, ok := t.g.pieces.take(chunkBytes); ok {
+		defer free()
+	} else {
+		bytes = smallChunkBytes
+	}
+	page, err := t.g.reader.Records(ctx, t.sel.run, t.sel.from, most, bytes)
 	if errors.Is(err, event.ErrOffsetOutOfRange) {
 		return event.Page{}, nil // the state was replaced by one that has yet to catch up
 	}
@@ -144,12 +160,14 @@ func (t *tail) pump(ctx context.Context) (event.Page, error) {
 	for i := range page.Records {
 		*buf = t.frame(*buf, &page.Records[i])
 	}
+	n := len(page.Records)
+	page.Records = nil // a write may take long, and needs the framed bytes alone
 	if err := t.write(*buf); err != nil {
 		return page, err
 	}
-	t.sel.from += event.Offset(len(page.Records))
-	t.sent += len(page.Records)
-	t.g.metrics.eventsTailed.Add(float64(len(page.Records)))
+	t.sel.from += event.Offset(n)
+	t.sent += n
+	t.g.metrics.eventsTailed.Add(float64(n))
 	return page, nil
 }
 

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -278,9 +277,8 @@ func TestLongPoll(t *testing.T) {
 
 // awaitWatchers returns once so many readers have subscribed to a run.
 func (h *harness) awaitWatchers(id event.RunID, n int) {
-	for h.node.watchers(id) != n {
-		runtime.Gosched()
-	}
+	h.t.Helper()
+	h.await("readers of the run", func() bool { return h.node.watchers(id) == n })
 }
 
 // Draining ends tails between two events; they resume elsewhere, without a gap.

@@ -90,6 +90,15 @@ func (it *item) renew(leaseMs int64, now time.Duration) time.Duration {
 	return term
 }
 
+// heard makes the lease, or the window, last another term at least.
+func (it *item) heard(now time.Duration) {
+	end := &it.leaseEnd
+	if it.state != event.LeaseStateHeld {
+		end = &it.windowEnd
+	}
+	*end = max(*end, now+ms(it.leaseMs))
+}
+
 // judge returns the verdict that comes next, and when; false: none ever does as things stand.
 func (it *item) judge() (verdict event.Kind, at time.Duration, ok bool) {
 	held := it.state == event.LeaseStateHeld

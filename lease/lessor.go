@@ -142,6 +142,14 @@ func (l *Lessor) renew(n name, epoch event.Epoch, leaseMs int64) (Renewal, error
 	}, nil
 }
 
+// Heard takes note of a sign of life from the holder of an epoch that is no renewal, because it
+// could not be carried out: its lease, or the window of one that lapsed, lasts another term.
+func (l *Lessor) Heard(run event.RunID, epoch event.Epoch) {
+	if it := l.items[name{id: run}]; it != nil && it.epoch == epoch && it.renewable() {
+		it.heard(l.start())
+	}
+}
+
 // Remaining returns how long the run's lease lasts from now; false: it has no live lease.
 func (l *Lessor) Remaining(run event.RunID) (time.Duration, bool) {
 	it := l.items[name{id: run}]
@@ -163,16 +171,23 @@ func (l *Lessor) RemainingLock(lock event.LockName) (time.Duration, bool) {
 // Due returns at most limit verdicts that are due now, earliest first: [event.LapseLease],
 // [event.ExpireRun], [event.EnforceCancel] and [event.LapseLock]. MaxBytes is left to the caller.
 // A verdict is returned once, until Answered says what became of it.
-func (l *Lessor) Due(limit int) []event.Command {
+func (l *Lessor) Due(limit int) []event.Command { return l.due(limit, l.now) }
+
+// DueAnyway is Due for verdicts that no time has to pass for, sound or not: a cancel of a run that
+// nobody holds.
+func (l *Lessor) DueAnyway(limit int) []event.Command { return l.due(limit, 0) }
+
+// due returns verdicts whose time is not after now.
+func (l *Lessor) due(limit int, now time.Duration) []event.Command {
 	var due []event.Command
-	for len(due) < limit && len(l.queue) > 0 && l.queue[0].key <= l.now {
+	for len(due) < limit && len(l.queue) > 0 && l.queue[0].key <= now {
 		it := l.queue[0]
 		verdict, at, ok := it.judge()
 		at = max(at, it.notBefore)
 		switch {
 		case !ok:
 			heap.Pop(&l.queue)
-		case at > l.now: // renewed since it was queued
+		case at > now: // renewed since it was queued
 			it.key = at
 			heap.Fix(&l.queue, 0)
 		default:

@@ -296,3 +296,54 @@ func BenchmarkRenew(b *testing.B) {
 		}
 	}
 }
+
+// A sign of life lengthens a lease or a window by a term from now, never shortens one, and counts for nothing
+// from anybody but the holder.
+func TestHeard(t *testing.T) {
+	t.Parallel()
+	r := with(held("r"), windowOf(window(5000)))
+	for name, c := range map[string]struct {
+		view  event.LeaseView
+		epoch event.Epoch
+		after time.Duration // when the holder is heard
+		want  time.Duration // when the next verdict is due
+	}{
+		"held":                   {r, 1, 9 * second, 19 * second},
+		"another epoch":          {r, 2, 9 * second, 10 * second},
+		"lapsed":                 {with(r, lapsed), 1, 4 * second, 14 * second},
+		"released":               {with(r, released), 1, 4 * second, 5 * second},
+		"a longer lease already": {with(r, func(v *event.LeaseView) { v.LeaseMs = 60_000 }), 1, 0, 60 * second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := New(Config{})
+			l.Changed(views(c.view))
+			l.Advance(c.after, true)
+			l.Heard("r", c.epoch)
+			l.Heard("nobody", 1)
+			l.Advance(c.want-c.after-1, true)
+			if due := l.Due(9); len(due) != 0 {
+				t.Fatalf("too early: %+v", due)
+			}
+			if l.Advance(1, true); len(l.Due(9)) != 1 {
+				t.Error("nothing is due")
+			}
+		})
+	}
+}
+
+// Without a moment of sound time what is due is the cancel of a run that nobody holds, and only that.
+func TestDueAnyway(t *testing.T) {
+	t.Parallel()
+	l := New(Config{})
+	l.Advance(second, true)
+	cancelledLater := with(with(held("held"), cancelled), windowOf(window(0)))
+	gone := with(with(with(held("r"), lapsed), cancelled), windowOf(window(60_000)))
+	l.Changed(views(held("other"), cancelledLater, gone))
+	if due := l.DueAnyway(9); !reflect.DeepEqual(due, verdicts(enforce)) {
+		t.Errorf("%+v", due)
+	}
+	if due := l.DueAnyway(9); len(due) != 0 {
+		t.Errorf("twice: %+v", due)
+	}
+}

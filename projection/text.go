@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/runlog/runlog/event"
 )
 
 // Ids are compared as the strings they denote, in WTF-8 (UTF-8 in which a lone surrogate half is
@@ -65,26 +67,10 @@ func unescape(body []byte) []byte {
 				continue
 			}
 		}
-		out = append(out, unescapeByte(body[i+1]))
+		out = append(out, event.Unescaped(body[i+1]))
 		i += 2
 	}
 	return out
-}
-
-func unescapeByte(c byte) byte {
-	switch c {
-	case 'b':
-		return '\b'
-	case 'f':
-		return '\f'
-	case 'n':
-		return '\n'
-	case 'r':
-		return '\r'
-	case 't':
-		return '\t'
-	}
-	return c
 }
 
 // hex4 reads four hex digits at b[i], or returns -1.

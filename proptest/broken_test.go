@@ -21,6 +21,10 @@ func TestLawsCatchWhatIsBroken(t *testing.T) {
 		{"the duplicate check", "fsm/apply_append.go", "case b.Producer.Epoch > p.known.epoch || b.Producer.Seq > p.known.lastSeq:", "case true:", "./proptest", "TestMachineAgreesWithModel"},
 		{"the expiry's re-check of the tail", "fsm/apply_lease.go", "r.epoch != epoch || r.tail != tail || r.ended()", "r.epoch != epoch || r.ended()", "./proptest", "TestMachineAgreesWithModel"},
 		{"the expiry's re-check of the epoch", "fsm/apply_lease.go", "r.epoch != epoch || r.tail != tail || r.ended()", "r.tail != tail || r.ended()", "./proptest", "TestMachineAgreesWithModel"},
+		{"the fence, over nodes and real clients", "fsm/apply_append.go", "case epoch != nil && *epoch != r.epoch:", "case epoch != nil && *epoch > r.epoch:", "./proptest", "TestTakeoverUnseen"},
+		{"the alignment", "event/align_place.go", "case a.broken == appendsAll:", "case true:", "./proptest", "TestTakeoverUnseen"},
+		{"the alignment's comparison", "event/align_place.go", "differs && a.broken != ignoresFields {", "differs && a.broken == ignoresFields {", "./event", "TestDifferenceIsFound"},
+		{"the lessor's gap rule", "lease/lessor.go", "if sound && elapsed > 0 {", "if elapsed > 0 {", "./lease", "TestLessorAgainstModel"},
 		{"the skipping of what was applied", "fsm/apply.go", "if l.Index <= m.applied.get() {", "if false {", "./fsm", "TestReplayAfterCrash"},
 	} {
 		t.Run(c.mechanism, func(t *testing.T) {

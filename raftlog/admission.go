@@ -6,7 +6,6 @@ import "sync/atomic"
 type admission struct {
 	maxCommands, maxBytes int64
 	commands, bytes       atomic.Int64
-	refused               atomic.Int64 // calls that were not admitted
 }
 
 // enter admits commands of that many bytes, or answers ErrOverloaded at once: waiting here would
@@ -16,7 +15,6 @@ func (a *admission) enter(commands, bytes int) error {
 	b := a.bytes.Add(int64(bytes))
 	if c > a.maxCommands || b > a.maxBytes {
 		a.leave(commands, bytes)
-		a.refused.Add(1)
 		return ErrOverloaded
 	}
 	return nil

@@ -8,8 +8,8 @@ import (
 
 // A fakeState has no leases; tests of leases use the real state machine.
 
-func (s *fakeState) Leases() ([]event.LeaseView, []error) { return nil, nil }
-func (s *fakeState) OnLease(func([]event.LeaseView))      {}
+func (s *fakeState) Leases() ([]event.LeaseView, []error)    { return nil, nil }
+func (s *fakeState) OnLease(func(uint64, []event.LeaseView)) {}
 func (s *fakeState) Run(context.Context, event.RunID) (event.Run, error) {
 	return event.Run{}, event.ErrRunNotFound
 }

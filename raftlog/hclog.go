@@ -37,6 +37,7 @@ func (h *hcLog) enabled(l hclog.Level) bool { return h.out.Enabled(context.Backg
 // Log writes one line. A lazily formatted argument (hclog.Fmt) is formatted here, after the level was
 // found enabled.
 func (h *hcLog) Log(l hclog.Level, msg string, args ...any) {
+	l = sensible(l, msg, args)
 	if !h.enabled(l) {
 		return
 	}

@@ -23,6 +23,7 @@ import (
 func (n *Node) Propose(ctx context.Context, cmd event.Command) (event.Result, error) {
 	encoded := event.AppendCommand(make([]byte, 0, sizeHint(cmd)), cmd)
 	if err := n.admission.enter(1, len(encoded)); err != nil {
+		n.lessor.turnedAway(encoded)
 		n.metrics.outcome("overloaded")
 		return event.Result{}, err
 	}

@@ -79,6 +79,7 @@ func (n *Node) reconcile() bool {
 	if n.raft.State() != raft.Leader || n.raft.CurrentTerm() != term || n.state.LeaderTerm() != term {
 		return false
 	}
+	n.lessor.term.Store(term) // before it can propose an end
 	n.tenure.Store(&tenure{term: term, base: n.state.LogTime(), since: time.Now()})
 	n.metrics.leaderships.Inc()
 	n.logger.Info("leadership gained", "term", term, "index", n.state.Applied())

@@ -2,10 +2,12 @@ package raftlog
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/runlog/runlog/event"
 	"github.com/runlog/runlog/lease"
 )
 
@@ -20,8 +22,9 @@ type lessor struct {
 	maxStep time.Duration // a longer time between two probes does not count
 
 	changes changes
-	wake    chan struct{} // holds a token when changes came while there was nothing to judge
+	wake    chan struct{} // holds a token when changes came that the loop must not wait a tick for
 	idle    atomic.Bool
+	term    atomic.Uint64 // of this node's latest tenure; 0: it never led
 
 	mu       sync.Mutex // guards the judge and what belongs to it
 	judge    *lease.Lessor
@@ -82,7 +85,10 @@ func (l *lessor) serve(ten *tenure) {
 			l.step(ten)
 			timer.Reset(l.tick)
 		case <-l.wake:
-			timer.Reset(l.tick)
+			l.hurry(ten)
+			if due == nil {
+				timer.Reset(l.tick)
+			}
 		case <-changed:
 		case <-l.n.closing:
 			return
@@ -121,9 +127,6 @@ func (l *lessor) rests() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.idle.Store(true) // before looking: a change that is not seen here sends a token
-	if l.judge.Len() == 0 {
-		l.last = time.Now()
-	}
 	l.take()
 	if l.judge.Len() > 0 {
 		l.idle.Store(false)
@@ -132,8 +135,11 @@ func (l *lessor) rests() bool {
 }
 
 // take tells the judge of the time since the last probe and of what was applied; l.mu is held. Time
-// beyond maxStep is not going to count.
+// beyond maxStep is not going to count, and time in which there was nothing to judge is nobody's.
 func (l *lessor) take() {
+	if l.judge.Len() == 0 {
+		l.last = time.Now()
+	}
 	l.judge.Passed(min(time.Since(l.last), l.maxStep))
 	l.judge.Changed(l.changes.take())
 }
@@ -155,8 +161,16 @@ func (l *lessor) step(ten *tenure) {
 		l.n.metrics.leaseGap.Add(elapsed.Seconds())
 	}
 	if l.sound.settled() {
-		l.propose(ten)
+		l.propose(ten, l.judge.Due)
 	}
+}
+
+// hurry proposes what is due whatever the time.
+func (l *lessor) hurry(ten *tenure) {
+	l.mu.Lock()
+	l.take()
+	l.mu.Unlock()
+	l.propose(ten, l.judge.DueAnyway)
 }
 
 // probe asks a quorum whether this node still leads. It fails on a node that was cut off, and
@@ -168,12 +182,33 @@ func (l *lessor) probe() error {
 	return err
 }
 
-// applied is what the state machine calls with what an entry changed.
-func (l *lessor) applied(views []leaseView) {
-	if l.changes.add(views) && l.idle.Load() {
+// applied is what the state machine calls with what an entry of a term changed.
+func (l *lessor) applied(term uint64, views []leaseView) {
+	l.report(term, views)
+	if l.changes.add(views) && (l.idle.Load() || slices.ContainsFunc(views, urgent)) {
 		select {
 		case l.wake <- struct{}{}:
 		default:
+		}
+	}
+}
+
+// urgent reports whether there may be a verdict that no time has to pass for.
+func urgent(v leaseView) bool {
+	return v.CancelRequested && !v.Ended && v.State != event.LeaseStateHeld
+}
+
+// turnedAway hears the hosts whose appends were not admitted on this node.
+func (l *lessor) turnedAway(commands ...[]byte) {
+	if l.n.tenure.Load() == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.take()
+	for _, c := range commands {
+		if run, epoch, ok := event.AppendTarget(c); ok {
+			l.judge.Heard(run, epoch)
 		}
 	}
 }

@@ -331,12 +331,6 @@ func TestStallsEndNoRun(t *testing.T) {
 			s.mu.Unlock()
 			time.Sleep(time.Second)
 		},
-		"proposals are turned away": func(l *leasing) {
-			for range 200 {
-				l.lead().admission.refused.Add(1)
-				time.Sleep(20 * time.Millisecond)
-			}
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withLeases(t, func(t *testing.T, l *leasing) {

@@ -58,7 +58,7 @@ func newMetrics() *metrics {
 		Name: metricsPrefix + "leaderships_total", Help: "Times this node became leader.",
 	})
 	ended := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "runlog_runs_ended_total", Help: "Runs that this node, as leader, saw ended by the cluster, by reason.",
+		Name: "runlog_runs_ended_total", Help: "Runs that the cluster ended, by reason; each counted once, by the node that proposed it.",
 	}, []string{"reason"})
 	for _, r := range []string{endedLost, endedCancelled} {
 		m.ended[r] = ended.WithLabelValues(r)

@@ -114,6 +114,7 @@ func (s *service) Forward(args *ForwardArgs, reply *ForwardReply) error {
 	}
 	reply.Answers = make([][]byte, len(args.Commands))
 	if err := n.admission.enter(len(args.Commands), bytes); err != nil {
+		n.lessor.turnedAway(args.Commands...)
 		for i := range reply.Answers {
 			reply.Answers[i] = encodeAnswer(outcome{err: err})
 		}

@@ -8,21 +8,20 @@ import "time"
 //     confirmed, the process was not paused, the loop was not late, and raft's main loop, which
 //     writes the log, does not hang in its disk;
 //   - what was in the log when it was last looked at has been applied by now: appends, which renew
-//     too, get through, so neither a majority's disks nor the state machine hang;
-//   - no proposal was turned away: one that was would perhaps have renewed.
+//     too, get through, so neither a majority's disks nor the state machine hang.
+//
+// An append that was turned away for want of room is no gap for all, but a sign of its host's life
+// (lessor.turnedAway): otherwise a cluster that is overloaded for long would end nothing.
 type soundness struct {
-	index   uint64    // last index in the log
-	since   time.Time // when it was looked at
-	refused int64     // proposals turned away so far
-	streak  int       // sound probes in a row
+	index  uint64    // last index in the log
+	since  time.Time // when it was looked at
+	streak int       // sound probes in a row
 }
 
 // judge takes in a probe; contact is the caller's part of its soundness. bound is how long the log
 // may take to be applied.
 func (s *soundness) judge(n *Node, now time.Time, contact bool, bound time.Duration) bool {
-	refused := n.admission.refused.Load()
-	sound := contact && (refused == s.refused || s.since.IsZero())
-	s.refused = refused
+	sound := contact
 	switch {
 	case n.state.Applied() >= s.index:
 		s.index, s.since = n.raft.LastIndex(), now

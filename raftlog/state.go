@@ -39,8 +39,9 @@ type State interface {
 	// cancel, and locks. Runs that cannot be read are told apart and leave the others be.
 	Leases() (views []event.LeaseView, unreadable []error)
 	// OnLease sets what is told of every change of those, on Raft's goroutine, after the change was
-	// applied. It is called once, before the first entry, and f does not block.
-	OnLease(f func([]event.LeaseView))
+	// applied, with the term of the entry that made it. It is called once, before the first entry,
+	// and f does not block.
+	OnLease(f func(term uint64, changed []event.LeaseView))
 	// ClosingBytes returns how many bytes ending the run with that status would write.
 	ClosingBytes(ctx context.Context, run event.RunID, status event.Status) (uint64, error)
 	// Close releases the state; no other method is called afterwards.

@@ -18,11 +18,11 @@ const (
 	closingSlack = 1 << 10
 )
 
-// propose proposes the verdicts that are due. They pass by the admission: what ends runs must get
+// propose proposes the verdicts that the judge finds due. They pass by the admission: what ends runs must get
 // through when much else does not. And they are never forwarded: another leader judges for itself.
-func (l *lessor) propose(ten *tenure) {
+func (l *lessor) propose(ten *tenure, find func(limit int) []event.Command) {
 	l.mu.Lock()
-	due := l.judge.Due(maxVerdicts - int(l.pending.Load()))
+	due := find(maxVerdicts - int(l.pending.Load()))
 	l.mu.Unlock()
 	if len(due) == 0 {
 		return
@@ -84,35 +84,11 @@ func (l *lessor) await(ten *tenure, verdict event.Command, t ticket) {
 	switch {
 	case o.err != nil:
 		l.n.logger.Warn("a verdict was not carried out", "run", verdictRun(verdict), "error", o.err)
-	case o.result.Refusal == nil:
-		l.report(verdict, o.result)
-	case !errors.Is(o.result.Refusal, event.ErrStaleVerdict):
+	case o.result.Refusal != nil && !errors.Is(o.result.Refusal, event.ErrStaleVerdict):
 		l.n.logger.Error("a verdict was refused", "run", verdictRun(verdict), "error", o.result.Refusal)
 	}
 	l.settle(ten, verdictAgain, verdict)
 }
-
-// report says, once per run, that the cluster ended it.
-func (l *lessor) report(verdict event.Command, r event.Result) {
-	var reason string
-	var epoch event.Epoch
-	switch c := verdict.(type) {
-	case event.ExpireRun:
-		reason, epoch = endedLost, c.Epoch
-	case event.EnforceCancel:
-		reason, epoch = endedCancelled, c.Epoch
-	default:
-		return
-	}
-	l.n.metrics.ended[reason].Inc()
-	l.n.logger.Info("run ended by the cluster", "run", verdictRun(verdict), "epoch", epoch, "offset", r.Appended.Tail-1, "reason", reason)
-}
-
-// Reasons for which the cluster ends a run.
-const (
-	endedLost      = event.CodeHostLost
-	endedCancelled = "cancelled"
-)
 
 // settle tells the judge that verdicts are no longer under way.
 func (l *lessor) settle(ten *tenure, again time.Duration, verdicts ...event.Command) {

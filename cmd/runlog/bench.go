@@ -45,6 +45,16 @@ func findRoles(ctx context.Context, cl *client.Client) (roles, error) {
 	}
 }
 
+// benched returns a client for the cluster that is measured, and its roles.
+func (c *connection) benched(ctx context.Context) (*client.Client, roles, error) {
+	cl, err := c.patient(benchPatience)
+	if err != nil {
+		return nil, roles{}, err
+	}
+	r, err := findRoles(ctx, cl)
+	return cl, r, err
+}
+
 func rolesOf(cluster client.Cluster) roles {
 	var r roles
 	for _, n := range cluster.Nodes {
@@ -119,3 +129,15 @@ const benchPatience = 30 * time.Second
 const jsonHeader = "Content-Type: application/json\r\n"
 
 func eventsPath(run string) string { return "/v1/runs/" + url.PathEscape(run) + "/events" }
+
+// positives returns the error of the first flag whose value is less than 1.
+func positives(flagsAndValues ...any) error {
+	for i := 0; i < len(flagsAndValues); i += 2 {
+		if flagsAndValues[i+1].(int) < 1 {
+			return positive(flagsAndValues[i].(string))
+		}
+	}
+	return nil
+}
+
+func positive(flag string) error { return fmt.Errorf("--%s must be more than 0", flag) }

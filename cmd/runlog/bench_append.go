@@ -22,6 +22,16 @@ type benchAppendCmd struct {
 	Output     string        `short:"o" enum:"text,json" default:"text" help:"text, or json: one measurement a line."`
 }
 
+// Validate refuses measurements of nothing.
+func (c *benchAppendCmd) Validate() error {
+	for _, n := range c.Writers {
+		if n < 1 {
+			return positive("writers")
+		}
+	}
+	return positives("batch", c.Batch, "size", c.Size, "duration", int(c.Duration), "runs", c.Runs)
+}
+
 // appendPoint is one measurement as JSON.
 type appendPoint struct {
 	load.Result
@@ -33,11 +43,7 @@ type appendPoint struct {
 
 // Run measures once for each number of writers.
 func (c *benchAppendCmd) Run(ctx context.Context, t *terminal) error {
-	cl, err := c.patient(benchPatience)
-	if err != nil {
-		return err
-	}
-	r, err := findRoles(ctx, cl)
+	cl, r, err := c.benched(ctx)
 	if err != nil {
 		return err
 	}

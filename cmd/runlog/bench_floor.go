@@ -30,6 +30,11 @@ type floorPoint struct {
 	Floor time.Duration `json:"floorNs"`
 }
 
+// Validate refuses measurements of nothing.
+func (c *benchFloorCmd) Validate() error {
+	return positives("rounds", c.Rounds, "size", c.Size)
+}
+
 // Run measures the parts one after the other and prints their sum.
 func (c *benchFloorCmd) Run(t *terminal) error {
 	var p floorPoint

@@ -22,6 +22,11 @@ type benchLengthCmd struct {
 	Output   string        `short:"o" enum:"text,json" default:"text" help:"text or json."`
 }
 
+// Validate refuses measurements of nothing.
+func (c *benchLengthCmd) Validate() error {
+	return positives("short", c.Short, "long", c.Long, "rounds", c.Rounds, "duration", int(c.Duration), "size", c.Size)
+}
+
 // lengthPoint is the measurement as JSON.
 type lengthPoint struct {
 	Short          int     `json:"shortEvents"`
@@ -33,11 +38,7 @@ type lengthPoint struct {
 
 // Run measures and prints one line. The short run is a fresh one each round, so that it stays short.
 func (c *benchLengthCmd) Run(ctx context.Context, t *terminal) error {
-	cl, err := c.patient(benchPatience)
-	if err != nil {
-		return err
-	}
-	r, err := findRoles(ctx, cl)
+	cl, r, err := c.benched(ctx)
 	if err != nil {
 		return err
 	}

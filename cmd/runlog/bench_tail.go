@@ -30,13 +30,14 @@ type tailPoint struct {
 	AckP99 time.Duration `json:"ackP99Ns"`
 }
 
+// Validate refuses measurements of nothing.
+func (c *benchTailCmd) Validate() error {
+	return positives("events", c.Events, "every", int(c.Every), "size", c.Size)
+}
+
 // Run measures and prints one line.
 func (c *benchTailCmd) Run(ctx context.Context, t *terminal) error {
-	cl, err := c.patient(benchPatience)
-	if err != nil {
-		return err
-	}
-	r, err := findRoles(ctx, cl)
+	cl, r, err := c.benched(ctx)
 	if err != nil {
 		return err
 	}

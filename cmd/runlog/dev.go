@@ -28,9 +28,11 @@ func (c *devCmd) Run(ctx context.Context, t *terminal) error {
 		return err
 	}
 	nodes := localNodes(dir, c.HTTPPort, c.RaftPort)
-	if err := portsFree(nodes); err != nil {
+	lock, err := claim(dir, nodes)
+	if err != nil {
 		return err
 	}
+	defer lock.unlock()
 	group, err := startGroup(nodes, func(line string) { fmt.Fprintln(t.err, line) })
 	if err != nil {
 		return err
@@ -46,6 +48,23 @@ func (c *devCmd) Run(ctx context.Context, t *terminal) error {
 	fmt.Fprintf(t.err, "data and logs in %s; Ctrl-C stops all\n", dir)
 	<-ctx.Done()
 	return group.Stop()
+}
+
+// claim makes sure that nobody else runs a cluster on the data or has the ports. What is in the way
+// is found before anything is made.
+func claim(dir string, nodes []supervise.Node) (lock *dirLock, err error) {
+	if _, missing := os.Stat(dir); missing == nil {
+		if lock, err = lockDir(dir, "a cluster"); err != nil {
+			return nil, err
+		}
+	}
+	if err = portsFree(nodes); err == nil && lock == nil {
+		return lockDir(dir, "a cluster")
+	}
+	if err != nil && lock != nil {
+		lock.unlock()
+	}
+	return lock, err
 }
 
 // startGroup starts this very binary once per node.

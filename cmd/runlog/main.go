@@ -27,6 +27,8 @@ type commandLine struct {
 	Tools      toolsCmd      `cmd:"" help:"Print a run's tool calls."`
 	State      stateCmd      `cmd:"" help:"Print a run's shared state."`
 	Runs       runsCmd       `cmd:"" help:"List runs."`
+	Lease      leaseCmd      `cmd:"" help:"Acquire, renew and release the leases of runs."`
+	Cancel     cancelCmd     `cmd:"" help:"Ask for a run's end; the cluster sees to it when its host does not."`
 	Cluster    clusterCmd    `cmd:"" help:"Look after the cluster."`
 
 	Bench   benchCmd   `cmd:"" help:"Measure a running cluster."`

@@ -26,6 +26,7 @@ type node struct {
 	gateway *gateway.Gateway
 	servers []*http.Server
 	listen  []net.Listener
+	lock    *dirLock
 	fatal   chan error // receives once, when the node must stop at once
 }
 
@@ -41,6 +42,9 @@ func openNode(c *serveCmd, members []raftlog.Member, log *slog.Logger) (n *node,
 			n = nil
 		}
 	}()
+	if n.lock, err = lockDir(c.Data, "a node"); err != nil {
+		return n, err
+	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if err := raftlog.RegisterRaftMetrics(registry); err != nil {
@@ -162,6 +166,9 @@ func (n *node) close() error {
 		if err := n.raft.Close(); err != nil {
 			errs = append(errs, fmt.Errorf("close node %s: %w", n.id, err))
 		}
+	}
+	if n.lock != nil {
+		errs = append(errs, n.lock.unlock())
 	}
 	return errors.Join(errs...)
 }

@@ -29,6 +29,7 @@ func TestScript(t *testing.T) {
 			"ready":     waitReady,
 			"kill9":     kill9,
 			"gone":      gone,
+			"hangup":    hangUp,
 		},
 	})
 }
@@ -81,6 +82,13 @@ func kill9(ts *testscript.TestScript, neg bool, args []string) {
 	pid := readPID(ts, args[0])
 	ts.Check(syscall.Kill(pid, syscall.SIGKILL))
 	waitGone(ts, pid)
+}
+
+// hangUp tells what runs in the background that its terminal is gone.
+func hangUp(ts *testscript.TestScript, neg bool, args []string) {
+	for _, c := range ts.BackgroundCmds() {
+		ts.Check(c.Process.Signal(syscall.SIGHUP))
+	}
 }
 
 // gone waits until the processes whose ids the files hold are gone, or are waiting for a parent

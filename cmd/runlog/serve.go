@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -44,6 +45,9 @@ func (c *serveCmd) Run(ctx context.Context, t *terminal) error {
 	if err := c.checkAddresses(); err != nil {
 		return err
 	}
+	if len(members) == 0 && !hasHistory(c.Data) {
+		return usageError(c.Data + " holds no node yet, and nothing says which cluster it belongs to: --bootstrap lists the members of a new one")
+	}
 	c.tuneGC()
 	log := c.logger(t)
 	n, err := openNode(c, members, log)
@@ -56,6 +60,12 @@ func (c *serveCmd) Run(ctx context.Context, t *terminal) error {
 		return errReported
 	}
 	return nil
+}
+
+// hasHistory reports whether a node was ever started on the directory.
+func hasHistory(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "raft"))
+	return err == nil
 }
 
 // checkAddresses refuses what would let anybody in: there is no access control.

@@ -30,8 +30,9 @@ type Cluster struct {
 	dir    string
 	adjust func(*raftlog.Config)
 
-	mu    sync.Mutex
-	nodes [3]*Node // nil while stopped
+	mu     sync.Mutex
+	nodes  [3]*Node  // nil while stopped
+	fronts [3]*front // likewise
 }
 
 // Start opens three nodes on fresh directories. adjust, if not nil, changes each node's
@@ -70,9 +71,14 @@ func (c *Cluster) Open(i int) {
 	if err != nil {
 		c.t.Fatalf("open %s: %v", id(i), err)
 	}
+	node := &Node{Node: n, State: state}
+	f, err := newFront(node)
+	if err != nil {
+		c.t.Fatalf("serve %s: %v", id(i), err)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.nodes[i] = &Node{Node: n, State: state}
+	c.nodes[i], c.fronts[i] = node, f
 }
 
 // Node returns node i, or nil while it is stopped.
@@ -86,13 +92,14 @@ func (c *Cluster) Node(i int) *Node {
 func (c *Cluster) Stop(i int) {
 	c.t.Helper()
 	c.mu.Lock()
-	n := c.nodes[i]
-	c.nodes[i] = nil
+	n, f := c.nodes[i], c.fronts[i]
+	c.nodes[i], c.fronts[i] = nil, nil
 	c.mu.Unlock()
 	if n == nil {
 		return
 	}
 	c.Fabric.Isolate(addr(i))
+	f.close()
 	if err := n.Close(); err != nil {
 		c.t.Errorf("close %s: %v", id(i), err)
 	}

@@ -1,4 +1,4 @@
-package event_test
+package agentrun
 
 import (
 	"bufio"
@@ -13,23 +13,23 @@ import (
 	"github.com/runlog/runlog/event"
 )
 
-// snippets are bodies of JSON strings that are hard to compare: escapes, characters outside the
+// Snippets are bodies of JSON strings that are hard to compare: escapes, characters outside the
 // BMP raw and escaped, halves of them.
-var snippets = []string{
+var Snippets = []string{
 	"a", "bc", " ", "é", "日本", "😀", `\ud83d\ude00`, `\uD83D`, `\ude00`, `\n`, `\"`, `\\`, `\/`, "/", `\u0061`, `{\"k\":`, `1}`,
 }
 
 func text(r *rand.Rand) string {
 	var b strings.Builder
 	for range r.IntN(4) {
-		b.WriteString(snippets[r.IntN(len(snippets))])
+		b.WriteString(Snippets[r.IntN(len(Snippets))])
 	}
 	return b.String()
 }
 
-// generate makes a legal run: actors that each have a sequence of events to say, interleaved, and
+// Generate makes a legal run: actors that each have a sequence of events to say, interleaved, and
 // of that whatever the strict grammar accepts.
-func generate(r *rand.Rand) []event.Event {
+func Generate(r *rand.Rand) []event.Event {
 	var actors [][]string
 	for i := range 1 + r.IntN(6) {
 		actors = append(actors, actor(r, fmt.Sprint("i", i)))
@@ -56,7 +56,7 @@ func generate(r *rand.Rand) []event.Event {
 		`{"type":"RUN_ERROR","message":"it broke"}`,
 		`{"type":"CUSTOM","name":"last","value":null}`, // a run that is not over
 	}[r.IntN(5)])
-	return legal(lines, true)
+	return Legal(lines, true)
 }
 
 // actor is one strand of a run.
@@ -126,8 +126,8 @@ func chunks(r *rand.Rand, id, typ, lane string) []string {
 	return list
 }
 
-// legal keeps of a sequence what a run accepts.
-func legal(lines []string, strict bool) []event.Event {
+// Legal keeps of a sequence what a run accepts.
+func Legal(lines []string, strict bool) []event.Event {
 	var events []event.Event
 	used := map[event.IDHash]bool{}
 	var p event.Progress
@@ -149,8 +149,8 @@ func legal(lines []string, strict bool) []event.Event {
 	return events
 }
 
-// isStrict reports whether a strict run would accept the events.
-func isStrict(events []event.Event) bool {
+// IsStrict reports whether a strict run would accept the events.
+func IsStrict(events []event.Event) bool {
 	if len(events) == 0 {
 		return true
 	}
@@ -165,9 +165,9 @@ func isStrict(events []event.Event) bool {
 	return true
 }
 
-// corpus returns the recorded runs, cut at their first terminal event; it skips the test where
+// Corpus returns the recorded runs, cut at their first terminal event; it skips the test where
 // they are not.
-func corpus(t *testing.T) map[string][]event.Event {
+func Corpus(t *testing.T) map[string][]event.Event {
 	runs := map[string][]event.Event{}
 	for _, name := range []string{"ag-ui-golden", "real-runs"} {
 		f, err := os.Open("../../shared/corpus/" + name + ".ndjson")
@@ -189,7 +189,7 @@ func corpus(t *testing.T) map[string][]event.Event {
 			for _, e := range line.Events {
 				lines = append(lines, string(e))
 			}
-			runs[name+"/"+line.Name] = legal(lines, false)
+			runs[name+"/"+line.Name] = Legal(lines, false)
 		}
 		if s.Err() != nil {
 			t.Fatal(s.Err())
@@ -200,14 +200,15 @@ func corpus(t *testing.T) map[string][]event.Event {
 
 // Ways to say the same again.
 
-var deltaTypes = map[event.Type]bool{
+// DeltaTypes are the events that carry a piece of a text.
+var DeltaTypes = map[event.Type]bool{
 	event.TypeTextMessageContent: true, event.TypeReasoningMessageContent: true, event.TypeToolCallArgs: true,
 	event.TypeTextMessageChunk: true, event.TypeReasoningMessageChunk: true, event.TypeToolCallChunk: true,
 }
 
-// recut cuts deltas elsewhere, also inside a surrogate pair, escapes them otherwise, joins
+// Recut cuts deltas elsewhere, also inside a surrogate pair, escapes them otherwise, joins
 // neighbours, adds empty ones and changes timestamps.
-func recut(r *rand.Rand, events []event.Event) []event.Event {
+func Recut(r *rand.Rand, events []event.Event) []event.Event {
 	var out []event.Event
 	for i := 0; i < len(events); i++ {
 		var m map[string]json.RawMessage
@@ -218,25 +219,25 @@ func recut(r *rand.Rand, events []event.Event) []event.Event {
 			m["timestamp"] = json.RawMessage(strconv.Itoa(r.IntN(1e9)))
 		}
 		d, has := m["delta"]
-		if !deltaTypes[events[i].Header.Type] || !has || len(d) < 2 || d[0] != '"' {
-			out = append(out, rebuild(r, m))
+		if !DeltaTypes[events[i].Header.Type] || !has || len(d) < 2 || d[0] != '"' {
+			out = append(out, Rebuild(r, m))
 			continue
 		}
-		u := oracleUnits(string(d[1 : len(d)-1]))
+		u := Units(string(d[1 : len(d)-1]))
 		chunk := strings.HasSuffix(events[i].Header.Type.String(), "_CHUNK")
 		for i+1 < len(events) && !chunk && r.IntN(3) == 0 && joinable(events[i], events[i+1]) {
 			i++
 			var next struct{ Delta json.RawMessage }
 			_ = json.Unmarshal(events[i].Raw, &next)
-			u = append(u, oracleUnits(string(next.Delta[1:len(next.Delta)-1]))...)
+			u = append(u, Units(string(next.Delta[1:len(next.Delta)-1]))...)
 		}
 		for first := true; first || len(u) > 0; first = false {
 			n := len(u)
 			if n > 1 && r.IntN(2) == 0 {
 				n = r.IntN(n)
 			}
-			m["delta"] = json.RawMessage(`"` + encodeUnits(r, u[:n]) + `"`)
-			out = append(out, rebuild(r, m))
+			m["delta"] = json.RawMessage(`"` + EncodeUnits(r, u[:n]) + `"`)
+			out = append(out, Rebuild(r, m))
 			u = u[n:]
 		}
 	}
@@ -249,8 +250,8 @@ func joinable(a, b event.Event) bool {
 	return a.Header.Type == b.Header.Type && a.Header.ID == b.Header.ID && len(m) == 3
 }
 
-// rebuild writes an event with its members in another order.
-func rebuild(r *rand.Rand, m map[string]json.RawMessage) event.Event {
+// Rebuild writes an event with its members in another order.
+func Rebuild(r *rand.Rand, m map[string]json.RawMessage) event.Event {
 	var parts []string
 	for k, v := range m { // the order is meant to be any
 		name, _ := json.Marshal(k)
@@ -264,12 +265,12 @@ func rebuild(r *rand.Rand, m map[string]json.RawMessage) event.Event {
 	return e
 }
 
-// float lets explicit deltas of different ids, and of an id and the STEP of another thing, change
+// Float lets explicit deltas of different ids, and of an id and the STEP of another thing, change
 // places.
-func float(r *rand.Rand, events []event.Event) []event.Event {
+func Float(r *rand.Rand, events []event.Event) []event.Event {
 	out := append([]event.Event(nil), events...)
 	explicit := func(e event.Event) bool {
-		return deltaTypes[e.Header.Type] && !strings.HasSuffix(e.Header.Type.String(), "_CHUNK")
+		return DeltaTypes[e.Header.Type] && !strings.HasSuffix(e.Header.Type.String(), "_CHUNK")
 	}
 	for i := 1; i < len(out); i++ {
 		a, b := out[i-1], out[i]
@@ -280,8 +281,8 @@ func float(r *rand.Rand, events []event.Event) []event.Event {
 	return out
 }
 
-// withoutLive leaves out what only the live host had a reason to emit.
-func withoutLive(events []event.Event) []event.Event {
+// WithoutLive leaves out what only the live host had a reason to emit.
+func WithoutLive(events []event.Event) []event.Event {
 	var out []event.Event
 	for _, e := range events {
 		if e.Header.Type != event.TypeCustom && e.Header.Type != event.TypeRaw {
