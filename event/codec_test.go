@@ -121,6 +121,11 @@ func TestEntryGolden(t *testing.T) {
 		"acquire_lock":   AcquireLock{"l1", "h", 1500, IdempotencyKey{9}},
 		"release_lock":   ReleaseLock{"l1", 77},
 		"lapse_lock":     LapseLock{"l1", 77},
+
+		"append_dialogue": &Append{Batch{Run: "r1", Events: []Event{
+			e(`{"type":"RUN_STARTED","input":{"resume":[{"interruptId":"i1","status":"resolved","payload":true},{"interruptId":"i2","status":"cancelled"}]}}`),
+			e(`{"type":"RUN_FINISHED","outcome":{"type":"interrupt","interrupts":[{"id":"i3","reason":"r"}]}}`)}}},
+		"delete_thread": DeleteThread{"t1"},
 	}
 	for name, c := range golden {
 		path := filepath.Join("testdata", "entries", name+".hex")
