@@ -98,7 +98,7 @@ func TestProblems(t *testing.T) {
 	text := page(t, "reference/http.md")
 	source := page(t, filepath.Join(root, "gateway", "problem.go"))
 	codes := map[string]string{} // by the name of the constant
-	for _, m := range regexp.MustCompile(`(?i)(code\w+)\s+= "(\w+)"`).FindAllStringSubmatch(source+page(t, filepath.Join(root, "event", "refusal.go")), -1) {
+	for _, m := range regexp.MustCompile(`(?i)(code\w+)\s+= "(\w+)"`).FindAllStringSubmatch(source+page(t, filepath.Join(root, "event", "refusal.go"))+page(t, filepath.Join(root, "event", "interrupt_refusal.go")), -1) {
 		codes[m[1]] = m[2]
 	}
 	rows := regexp.MustCompile(`(?m)^\t(?:event\.)?([cC]ode\w+): +\{status: (\d+)`).FindAllStringSubmatch(source, -1)

@@ -13,7 +13,9 @@ var ErrInterruptNotPending error = &InterruptNotPending{}
 type InterruptNotPending struct {
 	InterruptID string `json:"interruptId"`
 	// Status is how the interrupt stands; empty: no run of the thread asked it.
-	Status InterruptStatus `json:"status,omitempty"`
+	//
+	// It is not named status on the wire: a problem has a status of its own (RFC 9457).
+	Status InterruptStatus `json:"interruptStatus,omitempty"`
 	// ByRunID is the run that answered it.
 	ByRunID RunID `json:"byRunId,omitempty"`
 }

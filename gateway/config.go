@@ -16,6 +16,8 @@ type Config struct {
 	Cluster Cluster
 	// Leases are this node's, too; nil: the routes about leases, cancels and locks are not served.
 	Leases Leases
+	// Threads are this node's, too; nil: the routes about threads and changes are not served.
+	Threads Threads
 	// Logger receives what goes wrong inside; nil discards. Payloads are never logged.
 	Logger *slog.Logger
 	// Registry receives the gateway's metrics and is what GET /metrics shows; nil: a new one.

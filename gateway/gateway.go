@@ -17,7 +17,8 @@ type Gateway struct {
 	node    Log
 	reader  Reader
 	cluster Cluster
-	leases  Leases // nil: there are none
+	leases  Leases  // nil: there are none
+	threads Threads // nil: there are none
 	metrics *metrics
 
 	plain      http.Handler // Gin
@@ -41,7 +42,7 @@ func New(cfg Config) (*Gateway, error) {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
 	g := &Gateway{
-		cfg: cfg, log: cfg.Logger, node: cfg.Log, reader: cfg.Reader, cluster: cfg.Cluster, leases: cfg.Leases,
+		cfg: cfg, log: cfg.Logger, node: cfg.Log, reader: cfg.Reader, cluster: cfg.Cluster, leases: cfg.Leases, threads: cfg.Threads,
 		folds: make(chan struct{}, maxFolds), answers: newBudget(answersBytes), pieces: newBudget(piecesBytes),
 		tails: make(chan struct{}, cfg.MaxTails), replays: make(chan struct{}, maxReplays), replayPatience: replayPatience, draining: make(chan struct{}),
 	}

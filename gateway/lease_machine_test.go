@@ -74,7 +74,7 @@ func startMachine(t testing.TB) (*harness, *machineNode) {
 		t.Fatal(err)
 	}
 	n := &machineNode{m: m}
-	gw, err := New(Config{Log: n, Reader: machineReader{m}, Leases: n, Cluster: newFake()})
+	gw, err := New(Config{Log: n, Reader: machineReader{m}, Leases: n, Threads: newFake(), Cluster: newFake()})
 	if err != nil {
 		t.Fatal(err)
 	}
