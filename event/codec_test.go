@@ -194,6 +194,7 @@ func TestRefusalsRoundTrip(t *testing.T) {
 		&ProducerConflict{Seq: 8}, &TooManyProducers{Limit: 1024}, &InvalidEvent{Index: 2, Reason: "because"}, &RunExists{Run: &Run{RunID: "r", ThreadID: "t"}},
 		&ThreadBusy{ActiveRunID: "r"}, &LeaseHeld{Holder: "h", ExpiresInMs: ptr(int64(5))}, &RunActive{}, &StaleVerdict{},
 		&Diverged{Offset: 3, Stored: []byte(`{"a":1}`), Replayed: []byte(`{"a":2}`), Field: "a", Hint: "why"}, &TooLarge{What: "w", Limit: 1}, &OffsetOutOfRange{Offset: 9, Tail: 3},
+		&InterruptNotPending{InterruptID: "i", Status: InterruptResolved, ByRunID: "r"},
 	}
 	seen := map[string]bool{}
 	for _, r := range full {

@@ -35,7 +35,7 @@ func (c *chores) step() {
 	if c.idleAt == flushed {
 		return
 	}
-	for _, chore := range []func() (bool, error){c.sweepDoomed, c.mergeEnded} {
+	for _, chore := range []func() (bool, error){c.sweepDoomed, c.mergeEnded, c.sweepChanges} {
 		did, err := chore()
 		if err != nil {
 			c.m.fatal(fmt.Errorf("fsm: upkeep: %w", err))

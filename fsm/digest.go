@@ -45,6 +45,13 @@ func digestPair(d *xxhash.Digest, key, value []byte) {
 }
 
 func (st *store) digestRecords(txn *badger.Txn, d *xxhash.Digest) error {
+	mt, err := readMeta(txn)
+	if err == nil {
+		err = st.digestLog(d, changesID, mt.changes.first, mt.changes.tail)
+	}
+	if err != nil {
+		return err
+	}
 	return scan(txn, []byte{keyHead}, func(key, value []byte) error {
 		if isDeleted(value) {
 			return nil
@@ -53,11 +60,17 @@ func (st *store) digestRecords(txn *badger.Txn, d *xxhash.Digest) error {
 		if err != nil {
 			return err
 		}
-		return st.eachSegment(h.sid, 0, h.tail, func(s segment) error {
-			return s.each(s.first, func(r event.Record) bool {
-				digestPair(d, offsetKey(keySegment, h.sid, r.Offset), appendRecord(nil, r.Epoch, r.Time, r.Raw))
-				return true
-			})
+		return st.digestLog(d, h.sid, 0, h.tail)
+	})
+}
+
+func (st *store) digestLog(d *xxhash.Digest, sid streamID, from, to event.Offset) error {
+	return st.eachSegment(sid, from, to, func(s segment) error {
+		return s.each(s.first, func(r event.Record) bool {
+			if r.Offset >= from {
+				digestPair(d, offsetKey(keySegment, sid, r.Offset), appendRecord(nil, r.Epoch, r.Time, r.Raw))
+			}
+			return true
 		})
 	})
 }

@@ -148,6 +148,9 @@ func (m *Machine) drop(o *overlay) {
 			m.cache.runs.Add(s, r)
 		}
 	}
+	for id, t := range o.threads {
+		m.cache.threads.Add(id, t.threadHead)
+	}
 	for s, c := range o.chunks {
 		m.recent.add(s, c)
 	}
@@ -223,11 +226,16 @@ func (w *writer) overlay(o *overlay) {
 	for name, l := range o.locks {
 		w.put(lockKey(name), l.encode())
 	}
-	for s, thread := range o.doomed {
+	w.threads(o)
+	for s, d := range o.doomed {
 		// The head is overwritten, not deleted: nothing may rely on Badger's deletes.
 		w.put(sidKey(keyHead, s), []byte{headDeleted})
-		hash := fingerprintOf(thread)
+		hash := fingerprintOf(d.thread)
 		w.del(threadKey(hash, s))
+		w.del(statusKey(d.status, s))
+		if d.parent != "" {
+			w.del(parentKey(d.parent, s))
+		}
 		w.del(sidKey(keyOpenRun, s)) // it may have ended and gone within this overlay
 		w.put(sidKey(keyDoomed, s), hash[:])
 	}
@@ -238,11 +246,15 @@ func (w *writer) run(s streamID, r *run, c change) {
 	w.put(sidKey(keyHead, s), r.encodeHead())
 	if c&changeCreated != 0 {
 		w.put(threadKey(fingerprintOf(r.thread), s), nil)
+		if r.parent != "" {
+			w.put(parentKey(r.parent, s), nil)
+		}
 	}
 	switch {
 	case c&changeEnded != 0:
 		w.del(sidKey(keyOpenRun, s))
 		w.put(sidKey(keyUnmerged, s), nil)
+		w.put(statusKey(r.status, s), nil)
 	case c&changeCreated != 0:
 		w.put(sidKey(keyOpenRun, s), nil)
 	}

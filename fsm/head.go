@@ -48,6 +48,9 @@ type head struct {
 	acquired []acquisition
 
 	metadataBytes uint64
+
+	ordinal event.Ordinal // its number in its thread
+	answers uint64        // how many interrupts it answered
 }
 
 // acquisition is an Idempotency-Key and the epoch that it got.
@@ -61,7 +64,9 @@ const maxAcquisitions = 8
 
 const (
 	headDeleted = 0 // stands where the head of a deleted run was
-	headVersion = 1
+	headVersion = 3
+
+	headVersion1 = 1 // without ordinal and answers: [store.upgrade]
 )
 
 var statuses = []event.Status{
@@ -133,12 +138,15 @@ func (h *head) encode() []byte {
 		e.uv(uint64(h.acquired[i].epoch))
 	}
 	e.uv(h.metadataBytes)
+	e.uv(uint64(h.ordinal))
+	e.uv(h.answers)
 	return e.b
 }
 
 func decodeHead(b []byte) (head, error) {
 	d := dec{b: b}
-	if v := d.u8(); v != headVersion {
+	v := d.u8()
+	if v != headVersion && v != headVersion1 {
 		return head{}, fmt.Errorf("%w: head version %d", ErrDamaged, v)
 	}
 	var h head
@@ -190,6 +198,9 @@ func decodeHead(b []byte) (head, error) {
 		d.bad = true
 	}
 	h.metadataBytes = d.uv()
+	if v != headVersion1 {
+		h.ordinal, h.answers = event.Ordinal(d.uv()), d.uv()
+	}
 	return h, d.done("head")
 }
 

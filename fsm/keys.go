@@ -21,6 +21,13 @@ const (
 	keyThread   = 't' // t <thread hash 16> <sid> → nothing: the thread's runs in order of creation
 	keyOpenRun  = 'r' // r <sid>                → nothing: a run that has not ended
 	keyLock     = 'l' // l <name>               → who holds a lock; a free one may be left over
+
+	keyThreadHead = 'T' // T <thread hash 16> → a thread's head; T <thread hash 16> <ordinal 8> → the stream id of its run, nothing when deleted
+	keyActivity   = 'w' // w <~time 8> <thread hash 16> → thread id: threads by last activity
+	keyInterrupt  = 'i' // i <thread hash 16> <id hash 16> → an interrupt; nothing when forgotten
+	keyStatus     = 's' // s <status> <sid>       → nothing: an ended run
+	keyParent     = 'j' // j <parent hash 16> <sid> → nothing: the runs of one parent
+
 	// Local keys are not replicated: they are left out of exports and of the state hash.
 	keyCheckpoint = 'k' // k <sid> <kind> <offset 8> <part 2> → a projection's state at offset
 	keyThreadFold = 'f' // f <thread hash 16> <kind> <sid> <lineage 8> <offset 8> <part 2> → a projection's state over a thread's runs
@@ -30,7 +37,7 @@ const (
 )
 
 // replicated lists the prefixes that an export carries, in key order.
-var replicated = []byte{keyMetadata, keySegment, keyHead, keyLock, keyMeta, keyName, keySpan, keyProducer, keyOpenRun, keyThread, keyUsed}
+var replicated = []byte{keyThreadHead, keyMetadata, keySegment, keyHead, keyInterrupt, keyParent, keyLock, keyMeta, keyName, keySpan, keyProducer, keyOpenRun, keyStatus, keyThread, keyUsed, keyActivity}
 
 // streamID is the internal name of a stream: the log index of the command that created it and
 // that command's position in its entry, 8 bytes each, big endian. It is never reused and sorts
@@ -80,6 +87,15 @@ func hashKey(kind byte, s streamID, h event.IDHash) []byte {
 
 func threadKey(thread fingerprint, s streamID) []byte {
 	return append(append(append(make([]byte, 0, 33), keyThread), thread[:]...), s[:]...)
+}
+
+func statusKey(status event.Status, s streamID) []byte {
+	return append([]byte{keyStatus, indexOf(statuses, status)}, s[:]...)
+}
+
+func parentKey(parent event.RunID, s streamID) []byte {
+	fp := fingerprintOf(parent)
+	return append(append(append(make([]byte, 0, 33), keyParent), fp[:]...), s[:]...)
 }
 
 // offsetOf reads the offset at the end of a key that offsetKey made.

@@ -18,9 +18,13 @@ type meta struct {
 	nameSum     fingerprint
 	runs        uint64      // how many heads exist
 	lockEpoch   event.Epoch // the last one given to any lock
+	threads     uint64      // how many threads have or had a run
+	threadSum   fingerprint
+	changes     changeLog
 }
 
-const metaVersion = 1
+// metaVersion 1 knew no threads and no changes; 2 belongs to another layout.
+const metaVersion = 3
 
 var metaKey = []byte{keyMeta}
 
@@ -37,6 +41,9 @@ func (m *meta) encode() []byte {
 	e.raw(m.nameSum[:])
 	e.uv(m.runs)
 	e.uv(uint64(m.lockEpoch))
+	e.uv(m.threads)
+	e.raw(m.threadSum[:])
+	m.changes.encode(&e)
 	return e.b
 }
 
@@ -46,12 +53,18 @@ func decodeMeta(sealed []byte) (meta, error) {
 		return meta{}, err
 	}
 	d := dec{b: b}
-	if v := d.u8(); v != metaVersion {
+	v := d.u8()
+	if v != metaVersion && v != 1 {
 		return meta{}, fmt.Errorf("%w: state version %d; this build knows %d", ErrDamaged, v, metaVersion)
 	}
 	m := meta{index: d.uv(), term: d.uv(), now: event.Time(d.iv()), stateHash: d.u64(), leaderTerm: d.uv(), clusterID: d.str(), names: d.uv()}
 	copy(m.nameSum[:], d.take(16))
 	m.runs = d.uv()
 	m.lockEpoch = event.Epoch(d.uv())
+	if v != 1 {
+		m.threads = d.uv()
+		copy(m.threadSum[:], d.take(16))
+		m.changes.decode(&d)
+	}
 	return m, d.done("meta")
 }

@@ -31,8 +31,9 @@ type overlay struct {
 	spans     map[spanID]*event.Span // nil: closed
 	used      map[streamID][]event.IDHash
 	producers map[streamID]map[event.ProducerID]*producer
-	doomed    map[streamID]event.ThreadID // deleted runs and their threads
+	doomed    map[streamID]doomed
 	locks     map[event.LockName]*lock
+	threadOverlay
 
 	bytes int // estimated size of the transaction that writes it
 	keys  int
@@ -53,6 +54,13 @@ type nameEntry struct {
 	deleted bool
 }
 
+// doomed is a deleted run, as far as its keys are named after it.
+type doomed struct {
+	thread event.ThreadID
+	parent event.RunID
+	status event.Status
+}
+
 type spanID struct {
 	sid streamID
 	seq uint64
@@ -67,8 +75,10 @@ func newOverlay() *overlay {
 		spans:     make(map[spanID]*event.Span),
 		used:      make(map[streamID][]event.IDHash),
 		producers: make(map[streamID]map[event.ProducerID]*producer),
-		doomed:    make(map[streamID]event.ThreadID),
+		doomed:    make(map[streamID]doomed),
 		locks:     make(map[event.LockName]*lock),
+
+		threadOverlay: newThreadOverlay(),
 	}
 }
 
@@ -99,10 +109,10 @@ func (o *overlay) setRun(r *run) {
 }
 
 // dropRun takes a deleted run out; readers find the nil before they look further down.
-func (o *overlay) dropRun(s streamID, thread event.ThreadID) {
-	o.mark(s, changeDeleted, 128)
-	o.runs[s] = nil
-	o.doomed[s] = thread
+func (o *overlay) dropRun(r *run) {
+	o.mark(r.sid, changeDeleted, 256)
+	o.runs[r.sid] = nil
+	o.doomed[r.sid] = doomed{r.thread, r.parent, r.status}
 }
 
 func (o *overlay) mark(s streamID, c change, size int) {

@@ -20,7 +20,7 @@ func (m *Machine) Run(ctx context.Context, id event.RunID) (event.Run, error) {
 	}
 	defer s.release()
 	v := s.run.view()
-	return *v, m.noteDamage(s.addTerminal(ctx, v))
+	return *v, m.noteDamage(s.orDeleted(m, s.addTerminal(ctx, v)))
 }
 
 // addTerminal fills in what the terminal event says.
@@ -32,8 +32,12 @@ func (s *snapshotRead) addTerminal(ctx context.Context, v *event.Run) error {
 	if err != nil {
 		return err
 	}
-	v.Error, v.Outcome, v.Usage, v.Result = projection.Terminal(rec.Raw)
+	fillTerminal(v, rec.Raw)
 	return nil
+}
+
+func fillTerminal(v *event.Run, raw []byte) {
+	v.Error, v.Outcome, v.Usage, v.Result = projection.Terminal(raw)
 }
 
 // Runs lists runs in order of creation, newest first unless asked otherwise. A page reflects one
