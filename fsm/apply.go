@@ -158,6 +158,7 @@ func (a *applier) effect(numbers ...uint64) {
 
 // effectRun mixes a run's whole head in, for the commands that change more than its tail.
 func (a *applier) effectRun(r *run) {
+	a.m.openRuns.change(r)
 	a.effects.Write(r.encodeHead())
 	a.effects.Write(r.metadata)
 }

@@ -171,6 +171,7 @@ func (a *applier) write(r *run, b *event.Batch, p *producing, w *event.Walk) (ev
 	}
 	if r.lease == event.LeaseStateLapsed {
 		r.lease = event.LeaseStateHeld // nobody acquired since: its holder goes on
+		a.m.openRuns.change(r)
 	}
 	a.touch(r)
 	a.noteLease(r, true)

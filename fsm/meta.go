@@ -9,6 +9,7 @@ import (
 // meta is what is stored beside the state with every flush: which prefix of the log it is, and
 // what must be found in it.
 type meta struct {
+	version     byte   // that was read; what is written is of metaVersion
 	index, term uint64 // of the last entry applied
 	now         event.Time
 	stateHash   uint64
@@ -23,8 +24,10 @@ type meta struct {
 	changes     changeLog
 }
 
-// metaVersion 1 knew no threads and no changes; 2 belongs to another layout.
-const metaVersion = 3
+const (
+	metaVersion1 = 1 // without threads and changes: [store.upgrade]
+	metaVersion  = 3
+)
 
 var metaKey = []byte{keyMeta}
 
@@ -54,14 +57,15 @@ func decodeMeta(sealed []byte) (meta, error) {
 	}
 	d := dec{b: b}
 	v := d.u8()
-	if v != metaVersion && v != 1 {
+	if v != metaVersion && v != metaVersion1 {
 		return meta{}, fmt.Errorf("%w: state version %d; this build knows %d", ErrDamaged, v, metaVersion)
 	}
 	m := meta{index: d.uv(), term: d.uv(), now: event.Time(d.iv()), stateHash: d.u64(), leaderTerm: d.uv(), clusterID: d.str(), names: d.uv()}
 	copy(m.nameSum[:], d.take(16))
 	m.runs = d.uv()
 	m.lockEpoch = event.Epoch(d.uv())
-	if v != 1 {
+	m.version = v
+	if v != metaVersion1 {
 		m.threads = d.uv()
 		copy(m.threadSum[:], d.take(16))
 		m.changes.decode(&d)

@@ -97,7 +97,7 @@ func chainTo(runs []*snapshotRead, head event.RunID) (chain []*snapshotRead, mis
 func (m *Machine) readThread(ctx context.Context, thread event.ThreadID) ([]*snapshotRead, error) {
 	flushed := m.Flushed()
 	listed := make(map[streamID]*run)
-	err := m.eachRun(ctx, event.RunQuery{ThreadID: thread, Ascending: true}, streamID{}, func(r *run) bool {
+	err := m.eachRun(ctx, event.RunQuery{ThreadID: thread, Ascending: true}, func(r *run) bool {
 		if r.thread == thread {
 			listed[r.sid] = r
 		}

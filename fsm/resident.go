@@ -20,6 +20,9 @@ type resident struct {
 
 // loadResident reads the resident part and proves it against the counts stored with it.
 func (s *store) loadResident() (resident, error) {
+	if err := s.upgrade(); err != nil {
+		return resident{}, err
+	}
 	res := resident{names: newNameSet(), threads: newNameSet(), openRuns: newOpenRuns(), locks: make(map[event.LockName]*lock)}
 	err := s.db.View(func(txn *badger.Txn) error {
 		item, err := txn.Get(metaKey)

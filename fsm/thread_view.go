@@ -22,7 +22,7 @@ type threadRead struct {
 	runs       map[streamID]*run // copies; nil: deleted
 	places     map[event.Ordinal]streamID
 	interrupts map[fingerprint]*interrupt
-	open       []openRun // in order of creation
+	open       []*openRun // in order of creation
 	store      *store
 	txn        *badger.Txn
 }
