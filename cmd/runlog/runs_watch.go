@@ -14,8 +14,15 @@ import (
 
 // watch prints changes, one a line, until ctx is done.
 func (c *runsCmd) watch(ctx context.Context, cl *client.Client, w io.Writer) error {
+	tail, err := cl.ChangesTail(ctx)
+	if err != nil {
+		return err
+	}
 	print := c.changePrinter(w)
-	for change, err := range cl.Changes(ctx, client.ChangesFrom{Tail: true}) {
+	if c.Output == "text" {
+		fmt.Fprintf(w, "watching from change %d on\n", tail)
+	}
+	for change, err := range cl.Changes(ctx, client.ChangesFrom{Offset: tail}) {
 		if err != nil {
 			if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 				return nil
