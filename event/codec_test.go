@@ -129,6 +129,11 @@ func TestEntryGolden(t *testing.T) {
 		"acquire_lock":   AcquireLock{"l1", "h", 1500, IdempotencyKey{9}},
 		"release_lock":   ReleaseLock{"l1", 77},
 		"lapse_lock":     LapseLock{"l1", 77},
+
+		"append_dialogue": &Append{Batch{Run: "r1", Events: []Event{
+			e(`{"type":"RUN_STARTED","input":{"resume":[{"interruptId":"i1","status":"resolved","payload":true},{"interruptId":"i2","status":"cancelled"}]}}`),
+			e(`{"type":"RUN_FINISHED","outcome":{"type":"interrupt","interrupts":[{"id":"i3","reason":"r"}]}}`)}}},
+		"delete_thread": DeleteThread{"t1"},
 	}
 	maps.Copy(golden, goldenStreamCommands())
 	maps.Copy(golden, goldenSubscriptionCommands())
@@ -200,6 +205,7 @@ func TestRefusalsRoundTrip(t *testing.T) {
 		&ProducerConflict{Seq: 8}, &TooManyProducers{Limit: 1024}, &InvalidEvent{Index: 2, Reason: "because"}, &RunExists{Run: &Run{RunID: "r", ThreadID: "t"}},
 		&ThreadBusy{ActiveRunID: "r"}, &LeaseHeld{Holder: "h", ExpiresInMs: ptr(int64(5))}, &RunActive{}, &StaleVerdict{},
 		&Diverged{Offset: 3, Stored: []byte(`{"a":1}`), Replayed: []byte(`{"a":2}`), Field: "a", Hint: "why"}, &TooLarge{What: "w", Limit: 1}, &OffsetOutOfRange{Offset: 9, Tail: 3},
+		&InterruptNotPending{InterruptID: "i", Status: InterruptResolved, ByRunID: "r"},
 	}
 	full = append(full, fullStreamRefusals()...)
 	full = append(full, fullSubscriptionRefusals()...)

@@ -291,6 +291,8 @@ var refusals = map[string]func() Refusal{
 	CodeDiverged:         func() Refusal { return new(Diverged) },
 	CodeTooLarge:         func() Refusal { return new(TooLarge) },
 	CodeOffsetOutOfRange: func() Refusal { return new(OffsetOutOfRange) },
+
+	CodeInterruptNotPending: func() Refusal { return new(InterruptNotPending) },
 }
 
 // ErrUnknownCode is returned by [DecodeRefusal] for a code that this build does not know.

@@ -38,6 +38,9 @@ func (a *applier) append(position int, b *event.Batch) (event.Result, error) {
 	if refusal != nil || err != nil {
 		return event.Result{Refusal: refusal}, err
 	}
+	if refusal, err = a.checkAnswers(r.thread, b.Events); refusal != nil || err != nil {
+		return event.Result{Refusal: refusal}, err
+	}
 	return a.write(a.writable(r), b, prod, walk)
 }
 
@@ -155,6 +158,9 @@ func (a *applier) write(r *run, b *event.Batch, p *producing, w *event.Walk) (ev
 		a.addEvent(r, b.Events[i].Raw)
 	}
 	r.updatedAt = a.now
+	if err := a.dialogue(r, first, b.Events); err != nil {
+		return event.Result{}, err
+	}
 	if err := a.progress(r, w); err != nil {
 		return event.Result{}, err
 	}
@@ -165,8 +171,9 @@ func (a *applier) write(r *run, b *event.Batch, p *producing, w *event.Walk) (ev
 	}
 	if r.lease == event.LeaseStateLapsed {
 		r.lease = event.LeaseStateHeld // nobody acquired since: its holder goes on
+		a.m.openRuns.change(r)
 	}
-	a.touched = append(a.touched, r.id)
+	a.touch(r)
 	a.noteLease(r, true)
 	a.effects.Write(r.sid[:])
 	a.effect(uint64(first), uint64(r.tail), r.chain, uint64(r.epoch), r.used, uint64(len(r.open)), r.producers)
@@ -230,6 +237,11 @@ func (a *applier) appendFirst(position int, b *event.Batch) (event.Result, error
 	if refusal != nil || err != nil {
 		return event.Result{Refusal: refusal}, err
 	}
-	a.addRun(r)
+	if refusal, err = a.checkAnswers(r.thread, b.Events); refusal != nil || err != nil {
+		return event.Result{Refusal: refusal}, err
+	}
+	if err := a.addRun(r); err != nil {
+		return event.Result{}, err
+	}
 	return a.write(r, b, p, walk)
 }

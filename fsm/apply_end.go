@@ -23,6 +23,7 @@ func (a *applier) cancelRun(c *event.CancelRun) (event.Result, error) {
 		r = a.writable(r)
 		r.cancelRequested, r.cancelWithinMs = true, c.WithinMs
 		r.updatedAt = a.now
+		a.tell(event.ChangeCancelRequested, r)
 		a.changedLease(r, false)
 	}
 	return event.Result{Run: r.view()}, nil

@@ -77,7 +77,12 @@ func (a *applier) openNewRun(position int, c *event.OpenRunStream) (event.Result
 	case c.Closed && (walk == nil || !walk.Ended()):
 		return refuse(&event.InvalidEvent{Reason: "a run is closed by its terminal event, which is not there"}), nil
 	}
-	a.addRun(r)
+	if refusal, err := a.checkAnswers(r.thread, c.Messages.Events); refusal != nil || err != nil {
+		return event.Result{Refusal: refusal}, err
+	}
+	if err := a.addRun(r); err != nil {
+		return event.Result{}, err
+	}
 	r.createKey, r.takeoverMs = c.Key, c.TakeoverMs
 	if c.Holder != "" {
 		r.createEpoch = r.epoch + 1
@@ -85,6 +90,9 @@ func (a *applier) openNewRun(position int, c *event.OpenRunStream) (event.Result
 	}
 	if walk != nil {
 		a.addMessages(r, &c.Messages)
+		if err := a.dialogue(r, 0, c.Messages.Events); err != nil {
+			return event.Result{}, err
+		}
 		if err := a.progress(r, walk); err != nil {
 			return event.Result{}, err
 		}
@@ -127,6 +135,9 @@ func (a *applier) appendRunStream(c *event.AppendRunStream) (event.Result, error
 		return refuse(&event.StreamSeqConflict{LastSeq: last}), nil
 	}
 	walk, refusal, err := a.walkMessages(r, &c.Messages)
+	if refusal == nil && err == nil {
+		refusal, err = a.checkAnswers(r.thread, c.Messages.Events)
+	}
 	if refusal != nil || err != nil {
 		return event.Result{Refusal: refusal}, err
 	}
@@ -220,6 +231,9 @@ func (a *applier) writeRunStream(r *run, c *event.AppendRunStream, p *producing,
 	a.addMessages(r, &c.Messages)
 	r.updatedAt = a.now
 	if walk != nil {
+		if err := a.dialogue(r, first, c.Messages.Events); err != nil {
+			return event.Result{}, err
+		}
 		if err := a.progress(r, walk); err != nil {
 			return event.Result{}, err
 		}
@@ -237,9 +251,11 @@ func (a *applier) writeRunStream(r *run, c *event.AppendRunStream, p *producing,
 		r.lease = event.LeaseStateReleased
 		window := max(deref(r.takeoverMs), event.DefaultReleaseWindowMs)
 		r.windowMs = &window
+		a.tell(event.ChangeReleased, r)
 	case r.lease == event.LeaseStateLapsed:
 		r.lease = event.LeaseStateHeld
 	}
+	a.m.openRuns.change(r)
 	if c.LeaseMs > 0 && r.lease == event.LeaseStateHeld {
 		r.leaseMs = c.LeaseMs
 	}

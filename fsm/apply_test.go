@@ -277,8 +277,8 @@ func TestEndedAndDeletedInOneCut(t *testing.T) {
 	m.close(t)
 	m = open(t, dir)
 	defer m.close(t)
-	if got := m.sums(t); got != want || m.openRuns.count != 0 {
-		t.Fatalf("got %x, want %x; %d open", got, want, m.openRuns.count)
+	if got := m.sums(t); got != want || len(m.openRuns.bySID) != 0 {
+		t.Fatalf("got %x, want %x; %d open", got, want, len(m.openRuns.bySID))
 	}
 }
 

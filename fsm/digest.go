@@ -45,7 +45,14 @@ func digestPair(d *xxhash.Digest, key, value []byte) {
 }
 
 func (st *store) digestRecords(txn *badger.Txn, d *xxhash.Digest) error {
-	err := scan(txn, []byte{keyHead}, func(key, value []byte) error {
+	mt, err := readMeta(txn)
+	if err == nil {
+		err = st.digestLog(d, changesID, mt.changes.first, mt.changes.tail)
+	}
+	if err != nil {
+		return err
+	}
+	err = scan(txn, []byte{keyHead}, func(key, value []byte) error {
 		if isDeleted(value) {
 			return nil
 		}
@@ -77,7 +84,9 @@ func (st *store) digestRecords(txn *badger.Txn, d *xxhash.Digest) error {
 func (st *store) digestLog(d *xxhash.Digest, sid streamID, from, to event.Offset) error {
 	return st.eachSegment(sid, from, to, func(s segment) error {
 		return s.each(s.first, func(r event.Record) bool {
-			digestPair(d, offsetKey(keySegment, sid, r.Offset), appendRecord(nil, r.Epoch, r.Time, r.Raw))
+			if r.Offset >= from {
+				digestPair(d, offsetKey(keySegment, sid, r.Offset), appendRecord(nil, r.Epoch, r.Time, r.Raw))
+			}
 			return true
 		})
 	})

@@ -157,7 +157,7 @@ func deletedLogs(txn *badger.Txn) (map[streamID]bool, error) {
 // leftover reports whether a pair belongs to a deleted log, or says that a name is free.
 func leftover(key, value []byte, deleted map[streamID]bool) bool {
 	switch key[0] {
-	case keyMeta, keyName, keyThread, keyLock, keySubscription, keySubscribed:
+	case keyMeta, keyName, keyThread, keyLock, keySubscription, keySubscribed, keyThreadHead, keyActivity, keyInterrupt, keyStatus, keyParent:
 		return false
 	case keyStreamName:
 		n, err := decodeName(value)

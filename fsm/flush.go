@@ -158,6 +158,9 @@ func (m *Machine) drop(o *overlay) {
 			m.cache.streams.Add(sid, s)
 		}
 	}
+	for id, t := range o.threads {
+		m.cache.threads.Add(id, t.threadHead)
+	}
 	for s, c := range o.chunks {
 		m.recent.add(s, c)
 	}
@@ -237,13 +240,21 @@ func (w *writer) overlay(o *overlay) {
 		w.put(lockKey(name), l.encode())
 	}
 	w.streams(o)
+	w.threads(o)
 	for s, d := range o.doomed {
 		// The head is overwritten, not deleted: nothing may rely on Badger's deletes.
 		w.put(sidKey(keyHead, s), []byte{headDeleted})
-		w.del(threadKey(fingerprintOf(d.thread), s))
+		hash := fingerprintOf(d.thread)
+		w.del(threadKey(hash, s))
+		w.del(statusKey(d.status, s))
+		if d.parent != "" {
+			w.del(parentKey(d.parent, s))
+		}
 		w.del(sidKey(keyOpenRun, s)) // it may have ended and gone within this overlay
-		if !d.kept {
-			w.put(sidKey(keyDoomed, s), nil)
+		if d.kept {
+			w.put(sidKey(keyDoomedFolds, s), hash[:])
+		} else {
+			w.put(sidKey(keyDoomed, s), hash[:])
 		}
 	}
 	w.put(metaKey, o.meta.encode())
@@ -269,7 +280,7 @@ func (w *writer) streams(o *overlay) {
 	for sid, name := range o.doomedStreams {
 		w.put(sidKey(keyStream, sid), []byte{headDeleted})
 		w.del(sidKey(keyExpiring, sid))
-		w.put(sidKey(keyDoomed, sid), []byte(name))
+		w.put(sidKey(keyDoomedStream, sid), []byte(name))
 	}
 	for sid := range o.swept {
 		w.put(sidKey(keyDoomed, sid), nil)
@@ -283,11 +294,15 @@ func (w *writer) run(s streamID, r *run, c change) {
 	w.put(sidKey(keyHead, s), r.encodeHead())
 	if c&changeCreated != 0 {
 		w.put(threadKey(fingerprintOf(r.thread), s), nil)
+		if r.parent != "" {
+			w.put(parentKey(r.parent, s), nil)
+		}
 	}
 	switch {
 	case c&changeEnded != 0:
 		w.del(sidKey(keyOpenRun, s))
 		w.put(sidKey(keyUnmerged, s), nil)
+		w.put(statusKey(r.status, s), nil)
 	case c&changeCreated != 0:
 		w.put(sidKey(keyOpenRun, s), nil)
 	}

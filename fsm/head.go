@@ -55,6 +55,8 @@ type head struct {
 	metadataBytes uint64
 
 	framing framing
+	ordinal event.Ordinal // its number in its thread
+	answers uint64        // how many interrupts it answered
 }
 
 // acquisition is an Idempotency-Key and the epoch that it got.
@@ -68,8 +70,9 @@ const maxAcquisitions = 8
 
 const (
 	headDeleted = 0 // stands where the head of a deleted run was
-	headVersion = 1
-	headFramed  = 2 // a head whose framing follows
+	headVersion = 3
+
+	headVersion1 = 1 // without ordinal and answers: [store.upgrade]
 )
 
 var statuses = []event.Status{
@@ -100,11 +103,7 @@ func isDeleted(value []byte) bool { return len(value) == 1 && value[0] == headDe
 
 func (h *head) encode() []byte {
 	e := enc{make([]byte, 0, 256)}
-	version := byte(headVersion)
-	if h.framing != (framing{}) {
-		version = headFramed
-	}
-	e.u8(version)
+	e.u8(headVersion)
 	e.str(string(h.id))
 	e.str(string(h.thread))
 	e.str(string(h.parent))
@@ -145,17 +144,17 @@ func (h *head) encode() []byte {
 		e.uv(uint64(h.acquired[i].epoch))
 	}
 	e.uv(h.metadataBytes)
-	if version == headFramed {
-		h.framing.encode(&e)
-	}
+	e.uv(uint64(h.ordinal))
+	e.uv(h.answers)
+	h.framing.encode(&e)
 	return e.b
 }
 
 func decodeHead(b []byte) (head, error) {
 	d := dec{b: b}
-	version := d.u8()
-	if version != headVersion && version != headFramed {
-		return head{}, fmt.Errorf("%w: head version %d", ErrDamaged, version)
+	v := d.u8()
+	if v != headVersion && v != headVersion1 {
+		return head{}, fmt.Errorf("%w: head version %d", ErrDamaged, v)
 	}
 	var h head
 	h.id = event.RunID(d.str())
@@ -206,7 +205,8 @@ func decodeHead(b []byte) (head, error) {
 		d.bad = true
 	}
 	h.metadataBytes = d.uv()
-	if version == headFramed {
+	if v != headVersion1 {
+		h.ordinal, h.answers = event.Ordinal(d.uv()), d.uv()
 		h.framing.decode(&d)
 	}
 	return h, d.done("head")

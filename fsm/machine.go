@@ -82,6 +82,7 @@ type Machine struct {
 	frozen   *overlay // nil when everything but active is flushed
 	flushed  uint64   // applied index that Badger holds
 	names    nameSet
+	threads  nameSet // all that have or had a run
 	openRuns openRuns
 	locks    map[event.LockName]*lock
 
@@ -139,6 +140,7 @@ func (m *Machine) adopt(st *store) error {
 	m.active.meta = res.meta
 	m.flushed = res.meta.index
 	m.names = res.names
+	m.threads = res.threads
 	m.openRuns = res.openRuns
 	m.locks = res.locks
 	m.streamNames = res.streamNames

@@ -31,8 +31,9 @@ type overlay struct {
 	spans     map[spanID]*event.Span // nil: closed
 	used      map[streamID][]event.IDHash
 	producers map[streamID]map[event.ProducerID]*producer
-	doomed    map[streamID]doomedRun
+	doomed    map[streamID]doomed
 	locks     map[event.LockName]*lock
+	threadOverlay
 
 	streamNames map[event.StreamName]nameEntry
 	streams     map[streamID]*stream // nil: gone
@@ -62,6 +63,14 @@ type nameEntry struct {
 	deleted bool
 }
 
+// doomed is a deleted run, as far as its keys are named after it.
+type doomed struct {
+	thread event.ThreadID
+	parent event.RunID
+	status event.Status
+	kept   bool // forks still read its records
+}
+
 type spanID struct {
 	sid streamID
 	seq uint64
@@ -76,8 +85,10 @@ func newOverlay() *overlay {
 		spans:     make(map[spanID]*event.Span),
 		used:      make(map[streamID][]event.IDHash),
 		producers: make(map[streamID]map[event.ProducerID]*producer),
-		doomed:    make(map[streamID]doomedRun),
+		doomed:    make(map[streamID]doomed),
 		locks:     make(map[event.LockName]*lock),
+
+		threadOverlay: newThreadOverlay(),
 
 		streamNames:   make(map[event.StreamName]nameEntry),
 		streams:       make(map[streamID]*stream),
@@ -114,17 +125,11 @@ func (o *overlay) setRun(r *run) {
 	o.runs[r.sid] = r
 }
 
-// doomedRun is a deleted run: its thread, and whether forks still read its records.
-type doomedRun struct {
-	thread event.ThreadID
-	kept   bool
-}
-
 // dropRun takes a deleted run out; readers find the nil before they look further down.
-func (o *overlay) dropRun(s streamID, thread event.ThreadID, kept bool) {
-	o.mark(s, changeDeleted, 128)
-	o.runs[s] = nil
-	o.doomed[s] = doomedRun{thread, kept}
+func (o *overlay) dropRun(r *run, kept bool) {
+	o.mark(r.sid, changeDeleted, 256)
+	o.runs[r.sid] = nil
+	o.doomed[r.sid] = doomed{r.thread, r.parent, r.status, kept}
 }
 
 func (o *overlay) mark(s streamID, c change, size int) {

@@ -67,18 +67,31 @@ func (m *Machine) records(ctx context.Context, id event.RunID, from event.Offset
 		return event.Page{}, err
 	}
 	defer s.release()
+	page, err := s.page(ctx, from, maxRecords, maxBytes, of(s))
+	return page, m.noteDamage(s.orDeleted(m, err))
+}
+
+// orDeleted returns event.ErrRunDeleted in place of damage that is the run's deletion while it was read.
+func (s *snapshotRead) orDeleted(m *Machine, err error) error {
+	if err = m.deletedMeanwhile(s, err); errors.Is(err, errThreadChanged) {
+		return event.ErrRunDeleted
+	}
+	return err
+}
+
+func (s *snapshotRead) page(ctx context.Context, from event.Offset, maxRecords, maxBytes int, each eacher) (event.Page, error) {
 	tail := s.run.tail
 	if from > tail {
 		return event.Page{}, &event.OffsetOutOfRange{Offset: from, Tail: tail}
 	}
 	page := event.Page{Tail: tail, Ended: s.run.ended()}
-	err = of(s)(ctx, from, func(r event.Record) bool {
+	err := each(ctx, from, func(r event.Record) bool {
 		page.Records = append(page.Records, r)
 		maxRecords--
 		maxBytes -= len(r.Raw)
 		return maxRecords > 0 && maxBytes > 0
 	})
-	return page, m.noteDamage(err)
+	return page, err
 }
 
 // each calls f with the log's records from offset from, until f returns false or the tail.

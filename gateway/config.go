@@ -24,6 +24,8 @@ type Config struct {
 	Subscriptions Subscriptions
 	// WebhookTargets says where webhooks may go beside public addresses.
 	WebhookTargets WebhookTargets
+	// Threads are this node's, too; nil: the routes about threads and changes are not served.
+	Threads Threads
 	// Logger receives what goes wrong inside; nil discards. Payloads are never logged.
 	Logger *slog.Logger
 	// Registry receives the gateway's metrics and is what GET /metrics shows; nil: a new one.

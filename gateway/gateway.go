@@ -19,6 +19,7 @@ type Gateway struct {
 	cluster Cluster
 	leases  Leases  // nil: there are none
 	streams Streams // nil: there are none
+	threads Threads // nil: there are none
 	metrics *metrics
 
 	plain      http.Handler // Gin
@@ -42,7 +43,7 @@ func New(cfg Config) (*Gateway, error) {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
 	g := &Gateway{
-		cfg: cfg, log: cfg.Logger, node: cfg.Log, reader: cfg.Reader, cluster: cfg.Cluster, leases: cfg.Leases, streams: cfg.Streams,
+		cfg: cfg, log: cfg.Logger, node: cfg.Log, reader: cfg.Reader, cluster: cfg.Cluster, leases: cfg.Leases, streams: cfg.Streams, threads: cfg.Threads,
 		folds: make(chan struct{}, maxFolds), answers: newBudget(answersBytes), pieces: newBudget(piecesBytes),
 		tails: make(chan struct{}, cfg.MaxTails), replays: make(chan struct{}, maxReplays), replayPatience: replayPatience, draining: make(chan struct{}),
 	}

@@ -15,6 +15,15 @@ type reader struct{ *fsm.Machine }
 // Watch subscribes to a run.
 func (r reader) Watch(id event.RunID) gateway.Watch { return r.Machine.Watch(id) }
 
+// threads is a state machine as the gateway reads threads and changes.
+type threads struct{ *fsm.Machine }
+
+// WatchThread subscribes to a thread.
+func (t threads) WatchThread(id event.ThreadID) gateway.Watch { return t.Machine.WatchThread(id) }
+
+// WatchChanges subscribes to the stream of changes.
+func (t threads) WatchChanges() gateway.Watch { return t.Machine.WatchChanges() }
+
 // cluster is a node as the gateway asks it about the cluster.
 type cluster struct{ *raftlog.Node }
 

@@ -86,6 +86,7 @@ func openNode(c *serveCmd, members []raftlog.Member, log *slog.Logger) (n *node,
 		Reader:     reader{state},
 		Cluster:    cluster{n.raft},
 		Leases:     leases{n.raft, state},
+		Threads:    threads{state},
 		RunStreams: state,
 		Streams:    streams{state},
 
