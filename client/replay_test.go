@@ -102,7 +102,7 @@ func TestReplayRefused(t *testing.T) {
 	}
 }
 
-// TestReplayRefusedWhileOpen: a refusal ends a replay whose agent is silent, and lets go of its source.
+// TestReplayRefusedWhileOpen, R1_5: a refusal ends a replay whose agent is silent, and lets go of its source.
 func TestReplayRefusedWhileOpen(t *testing.T) {
 	t.Parallel()
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {

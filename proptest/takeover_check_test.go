@@ -58,7 +58,7 @@ func (s *story) check(seen []string) {
 }
 
 // checkLost: what the host had written is there, byte for byte, and one end of the cluster's after it,
-// which closes each thing that was open, and nothing else, once.
+// which closes each thing that was open, and nothing else, once (R2_3, R2_4, R2_6, R2_7, R2_9).
 func (s *story) checkLost(got []event.Event) {
 	takeovers.lost.Add(1)
 	all := linesOf(got)

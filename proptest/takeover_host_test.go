@@ -249,7 +249,7 @@ func lost(err error) bool {
 	return errors.Is(err, event.ErrFenced) || errors.Is(err, event.ErrRunEnded)
 }
 
-// zombie lets a host that was taken over from, or whose run has ended, try everything (R3.7).
+// zombie lets a host that was taken over from, or whose run has ended, try everything (R3_7).
 func (s *story) zombie(p *host, h *client.Handle) {
 	ctx := context.Background()
 	custom := event.Event{Raw: []byte(`{"type":"CUSTOM","name":"zombie","value":1}`)}

@@ -115,7 +115,7 @@ func (a *agent) replay(ctx context.Context, h *client.Handle) error {
 		run = agentrun.WithoutLive(run)
 	}
 	attempts := 0
-	_, err := h.Replay(ctx, func() (io.ReadCloser, error) {
+	result, err := h.Replay(ctx, func() (io.ReadCloser, error) {
 		attempts++
 		r, w := io.Pipe()
 		go func() {
@@ -130,6 +130,7 @@ func (a *agent) replay(ctx context.Context, h *client.Handle) error {
 		return r, nil
 	}, nil)
 	fmt.Println(attempts - 1)
+	fmt.Fprintf(os.Stderr, "%s at epoch %d: %+v, %v\n", a.How, h.Epoch(), result, err)
 	return err
 }
 

@@ -34,7 +34,7 @@ type history struct {
 // TestTakeoverUnseen: hosts are processes that are killed, or stopped and woken later, or robbed, at any
 // event; nodes are killed and stopped meanwhile. Each run is finished by another process, which goes on or
 // replays. Its projections are those of an uninterrupted run, one reader of the whole time saw every
-// event once, and hosts that wake find themselves fenced (R3.1–R3.5, R3.7).
+// event once, and hosts that wake find themselves fenced (R3_1, R3_3, R3_4, R3_5, R3_7).
 func TestTakeoverUnseen(t *testing.T) {
 	c := Start(t)
 	self, err := os.Executable()
@@ -107,6 +107,7 @@ type taken struct {
 
 // process is one host.
 type process struct {
+	name     string
 	cmd      *exec.Cmd
 	out, err bytes.Buffer
 	done     chan int // its exit code; -1: killed
@@ -123,7 +124,7 @@ func (r *taken) spawn(k int, how string, steal *event.Epoch) *process {
 	if err != nil {
 		panic(err)
 	}
-	p := &process{cmd: exec.Command(r.self), done: make(chan int, 1)}
+	p := &process{name: fmt.Sprintf("host %d (%s)", k, how), cmd: exec.Command(r.self), done: make(chan int, 1)}
 	p.cmd.Env = append(os.Environ(), agentEnv+"="+string(spec))
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.err
 	p.cmd.SysProcAttr = dieWithParent()
@@ -144,11 +145,11 @@ func (r *taken) exit(p *process, want ...int) int {
 	select {
 	case code := <-p.done:
 		if !slices.Contains(want, code) {
-			r.t.Errorf("%s: a host ended with %d, want one of %v: %s", r.Run, code, want, p.err.String())
+			r.t.Errorf("%s: %s ended with %d, want one of %v: %s", r.Run, p.name, code, want, p.err.String())
 		}
 		return code
 	case <-time.After(90 * time.Second):
-		r.t.Errorf("%s: a host does not end", r.Run)
+		r.t.Errorf("%s: %s does not end", r.Run, p.name)
 		_ = p.cmd.Process.Kill()
 		return -1
 	}
@@ -176,7 +177,7 @@ func (r *taken) play() {
 		case 0:
 			r.h.killed.Add(1)
 			_ = p.cmd.Process.Kill()
-			r.exit(p, -1, exitFinished)
+			r.exit(p, -1, exitFinished, exitNothing)
 		case 1:
 			r.h.paused.Add(1)
 			_ = p.cmd.Process.Signal(syscall.SIGSTOP)
@@ -202,6 +203,12 @@ func (r *taken) play() {
 		}
 		p, thief = r.spawn(k, how, steal), steal != nil
 	}
+	defer func() {
+		if r.t.Failed() {
+			run, _ := r.c.Run(context.Background(), r.Run, client.View{})
+			r.t.Logf("%s is at epoch %d, finished by %s %s", r.Run, run.Epoch, p.name, p.err.String())
+		}
+	}()
 	ended := []int{exitLost} // how a host that was taken over from ends
 	if r.exit(p, exitFinished, exitNothing) == exitNothing {
 		ended = append(ended, exitFinished) // the one before had written the end when it went
