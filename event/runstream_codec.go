@@ -11,7 +11,7 @@ func appendRunStreamCommand(dst []byte, c Command) ([]byte, bool) {
 		dst = appendBytes(dst, c.Holder)
 		dst = binary.AppendVarint(dst, c.LeaseMs)
 		dst = appendOptionalMs(dst, c.TakeoverMs)
-		dst = appendFlag(dst, c.Closed)
+		dst = append(dst, c.flags())
 		dst = appendRunMessages(dst, &c.Messages)
 		dst = append(dst, c.Key[:]...)
 	case *AppendRunStream:
@@ -34,14 +34,33 @@ func appendRunStreamCommand(dst []byte, c Command) ([]byte, bool) {
 	return dst, true
 }
 
+// The bits of an OpenRunStream's flags.
+const (
+	openClosed  = 1
+	openRecords = 2
+)
+
+func (c *OpenRunStream) flags() (b byte) {
+	if c.Closed {
+		b |= openClosed
+	}
+	if c.Records {
+		b |= openRecords
+	}
+	return b
+}
+
 // runStreamCommand decodes what appendRunStreamCommand wrote; nil: the kind is none of its.
 func (w *wire) runStreamCommand(kind Kind) Command {
 	switch kind {
 	case KindOpenRunStream:
 		c := &OpenRunStream{
 			Run: RunID(w.string()), Epoch: (*Epoch)(w.optional()), Holder: HolderID(w.string()), LeaseMs: w.varint(),
-			TakeoverMs: w.optionalMs(), Closed: w.byte() != 0, Messages: w.runMessages(),
+			TakeoverMs: w.optionalMs(),
 		}
+		flags := w.byte()
+		c.Closed, c.Records = flags&openClosed != 0, flags&openRecords != 0
+		c.Messages = w.runMessages()
 		copy(c.Key[:], w.take(16))
 		return c
 	case KindAppendRunStream:

@@ -17,7 +17,10 @@ type OpenRunStream struct {
 	LeaseMs    int64
 	TakeoverMs *int64
 	// Closed says that the request asked for a closed stream.
-	Closed   bool
+	Closed bool
+	// Records says that who opens the run reads records. While the run has no event that could tell,
+	// the cluster ends it with records, too.
+	Records  bool
 	Messages RunMessages // of a new run
 	// Key tells a repeated request from a new one: [HashKey], or zero.
 	Key IdempotencyKey

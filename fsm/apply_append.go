@@ -155,7 +155,7 @@ func (a *applier) walk(r *run, events []event.Event) (*event.Walk, event.Refusal
 func (a *applier) write(r *run, b *event.Batch, p *producing, w *event.Walk) (event.Result, error) {
 	first := r.tail
 	for i := range b.Events {
-		a.addEvent(r, b.Events[i].Raw)
+		a.addBare(r, b.Events[i].Raw)
 	}
 	r.updatedAt = a.now
 	if err := a.dialogue(r, first, b.Events); err != nil {

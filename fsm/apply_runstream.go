@@ -46,13 +46,25 @@ func (a *applier) openRunStream(position int, c *event.OpenRunStream) (event.Res
 		return event.Result{Run: r.view()}, nil
 	}
 	result, err := a.acquire(r, c.Holder, c.LeaseMs, c.Key)
-	if own := a.m.active.runs[r.sid]; c.TakeoverMs != nil && !again && result.Refusal == nil && err == nil && own != nil {
-		own.takeoverMs = c.TakeoverMs
-		a.effectRun(own)
-		a.noteLease(own, true)
-		result.Run = own.view()
+	own := a.m.active.runs[r.sid]
+	if again || result.Refusal != nil || err != nil || own == nil {
+		return result, err
 	}
-	return result, err
+	own.opened(c)
+	a.effectRun(own)
+	a.noteLease(own, true)
+	result.Run = own.view()
+	return result, nil
+}
+
+// opened takes over what its opener, or its next holder, says about a run.
+func (r *run) opened(c *event.OpenRunStream) {
+	if c.TakeoverMs != nil {
+		r.takeoverMs = c.TakeoverMs
+	}
+	if r.tail == 0 {
+		r.framing.records = c.Records
+	}
 }
 
 func (a *applier) openNewRun(position int, c *event.OpenRunStream) (event.Result, error) {
@@ -83,7 +95,8 @@ func (a *applier) openNewRun(position int, c *event.OpenRunStream) (event.Result
 	if err := a.addRun(r); err != nil {
 		return event.Result{}, err
 	}
-	r.createKey, r.takeoverMs = c.Key, c.TakeoverMs
+	r.createKey = c.Key
+	r.opened(c)
 	if c.Holder != "" {
 		r.createEpoch = r.epoch + 1
 		a.hold(r, c.Holder, c.LeaseMs, c.Key)
@@ -217,7 +230,7 @@ func (a *applier) walkMessages(r *run, m *event.RunMessages) (*event.Walk, event
 func (a *applier) addMessages(r *run, m *event.RunMessages) {
 	for i := range m.Events {
 		if !m.Framed() {
-			a.addEvent(r, m.Events[i].Raw)
+			a.addBare(r, m.Events[i].Raw)
 			continue
 		}
 		r.framing.records, r.framing.seq = true, m.Seqs[i]

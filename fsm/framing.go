@@ -7,7 +7,9 @@ import (
 )
 
 // framing is how a run's log holds its events: bare, or each inside a record that carries a number
-// (see event.Wrap). The first event fixes it. The zero value is a run of bare events, or of none.
+// (see event.Wrap). The first event that somebody writes fixes it; until then it is what the run's
+// opener reads, and only the cluster's own events go by it. The zero value is a run of bare events,
+// or of none.
 type framing struct {
 	records bool
 	seq     uint64 // of the last record
@@ -23,6 +25,15 @@ func (f *framing) encode(e *enc) {
 
 func (f *framing) decode(d *dec) {
 	*f = framing{records: d.flag(), seq: d.uv(), streamSeq: d.str()}
+}
+
+// addBare adds an event that its writer sent bare, which makes an empty run one of bare events. r is
+// the active overlay's own.
+func (a *applier) addBare(r *run, raw []byte) {
+	if r.tail == 0 {
+		r.framing.records = false
+	}
+	a.addEvent(r, raw)
 }
 
 // addEvent adds a bare event to a run that is the active overlay's own. In a run of records it is

@@ -222,3 +222,51 @@ func TestRunStreamProducersAndSequences(t *testing.T) {
 	accepted(t, send(1, 0, "c", custom(1)))
 	refused(t, send(0, 2, "d", custom(1)), event.ErrProducerFenced)
 }
+
+// TestClosersOfAnEmptyRun: the cluster ends a run that nobody wrote to with what its opener reads, and
+// the first event that is written outdoes the opener.
+func TestClosersOfAnEmptyRun(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	m := open(t, dir)
+	window := int64(0)
+	opening := func(id event.RunID, records bool) *event.OpenRunStream {
+		return &event.OpenRunStream{Run: id, Holder: "h", LeaseMs: 1500, TakeoverMs: &window, Records: records}
+	}
+	for _, id := range []event.RunID{"records", "bare-first", "r"} {
+		accepted(t, m.do(t, opening(id, true))[0])
+	}
+	accepted(t, m.do(t, opening("events", false))[0])
+	accepted(t, m.do(t, event.CreateRun{Run: "native", Thread: "t", Holder: "h", LeaseMs: 1500, TakeoverMs: &window})[0])
+	accepted(t, m.do(t, opening("native", true))[0]) // the same holder again
+	c := post(t, started)
+	c.Run, c.Holder = "bare-first", "h"
+	accepted(t, m.do(t, c)[0])
+	accepted(t, appendAt(t, m, 1, started))
+	m.flushNow(t)
+	m.close(t)
+	m = open(t, dir)
+	defer m.close(t)
+	for _, want := range []struct {
+		id      event.RunID
+		records bool
+	}{{"records", true}, {"events", false}, {"native", true}, {"bare-first", false}, {"r", false}} {
+		r, err := m.Run(context.Background(), want.id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		accepted(t, m.do(t, event.ExpireRun{Run: want.id, Epoch: r.Epoch, Tail: r.Tail, MaxBytes: 4096})[0])
+		events, stored := m.raws(t, want.id, 0), m.messages(t, want.id)
+		if len(events) == 0 || !strings.Contains(events[len(events)-1], `"code":"host_lost"`) {
+			t.Fatalf("%s: %q", want.id, events)
+		}
+		for i := range events {
+			if want.records {
+				events[i] = fmt.Sprintf(`{"v":1,"seq":%d,"chunk":%s}`, i+1, events[i])
+			}
+		}
+		if fmt.Sprint(events) != fmt.Sprint(stored) {
+			t.Errorf("%s: %q, want %q", want.id, stored, events)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/gin-gonic/gin"
 
@@ -24,11 +25,14 @@ type runStream struct {
 	g   *Gateway
 	id  event.RunID
 	out http.Header // of the answer: what the protocol has no field for
+	// records: the path is that of TanStack AI's adapter, which reads records alone.
+	records bool
 }
 
 // onRun finishes what a handler of the protocol made of a request for a run.
 func (s runStream) onRun(c *gin.Context, h func(*gin.Context, streamLog) error) error {
 	s.out = c.Writer.Header()
+	s.records = strings.HasPrefix(c.Request.URL.Path, tanstackPrefix)
 	err := checkID("path", "runId", string(s.id))
 	if err == nil {
 		err = h(c, s)
@@ -156,7 +160,7 @@ func (s runStream) create(ctx context.Context, r *streamCreate) (event.Stream, b
 	case r.fork != nil:
 		return event.Stream{}, false, 0, &inputError{"header", "Stream-Forked-From", "makes a plain stream, whose name must not begin with runs/"}
 	}
-	c := &event.OpenRunStream{Run: s.id, Epoch: w.epoch, Holder: w.holder, LeaseMs: w.leaseMs, TakeoverMs: w.takeoverMs, Closed: r.closed}
+	c := &event.OpenRunStream{Run: s.id, Epoch: w.epoch, Holder: w.holder, LeaseMs: w.leaseMs, TakeoverMs: w.takeoverMs, Closed: r.closed, Records: s.records}
 	if c.Holder != "" && c.LeaseMs == 0 {
 		c.LeaseMs = defaultLeaseMs
 	}

@@ -371,3 +371,23 @@ func TestRunsHoldJSONAlone(t *testing.T) {
 	h.post(400, runPath, "[]")
 	h.post(400, runPath, "{")
 }
+
+// TestClusterEndsAnUnwrittenRun: a run that was opened and never written ends with what its opener's
+// path promises readers: records where TanStack AI's adapter asks, bare events elsewhere.
+func TestClusterEndsAnUnwrittenRun(t *testing.T) {
+	t.Parallel()
+	for path, first := range map[string]string{
+		tanstackRun:       `[{"v":1,"seq":1,"chunk":{`,
+		"/streams/runs/r": `[{"v":1,"seq":1,"chunk":{`,
+		runPath:           `[{"type":"RUN_STARTED"`,
+	} {
+		h, n := startRunStreams(t)
+		h.put(201, path, "", holder("a")...)
+		n.expire(t, "r")
+		for _, reads := range []string{path, runPath} {
+			if r := h.get(reads); !strings.HasPrefix(string(r.body), first) || !strings.Contains(string(r.body), "host_lost") {
+				t.Errorf("opened at %s, read at %s: %s", path, reads, r)
+			}
+		}
+	}
+}

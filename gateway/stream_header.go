@@ -85,7 +85,10 @@ func (h streamHeader) seq() (string, error) {
 }
 
 // streamPrefixes begin the paths of streams.
-var streamPrefixes = [...]string{"/v1/stream/", "/streams/"}
+var streamPrefixes = [...]string{"/v1/stream/", tanstackPrefix}
+
+// tanstackPrefix is where TanStack AI's adapter asks for streams.
+const tanstackPrefix = "/streams/"
 
 // streamName returns the name in a request's path, where "/" may be sent as it is or as %2F.
 func streamName(c *gin.Context) (event.StreamName, error) {

@@ -57,7 +57,7 @@ func run(ctx context.Context, o options) error {
 	if out, err := exec.CommandContext(ctx, "go", "build", "-o", bin, "github.com/runlog/runlog/cmd/runlog").CombinedOutput(); err != nil {
 		return fmt.Errorf("build runlog: %w: %s", err, out)
 	}
-	flags := strings.Fields(o.flags)
+	flags := append([]string{"--long-poll", "2s", "--stream-window", "2s"}, strings.Fields(o.flags)...)
 	if o.subscriptions {
 		flags = append(flags, "--webhook-allow", "127.0.0.0/8") // the suite's receiver is on loopback
 	}
