@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/runlog/runlog/event"
 	"github.com/runlog/runlog/fsm"
@@ -9,8 +10,24 @@ import (
 	"github.com/runlog/runlog/raftlog"
 )
 
-// reader is a state machine as the gateway reads it.
-type reader struct{ *fsm.Machine }
+// reader is a state machine as the gateway reads it, with the node that knows which leases end soon.
+type reader struct {
+	*fsm.Machine
+	node *raftlog.Node
+}
+
+// Runs lists runs. Which leases end within a time is the leader's to say; the runs are this node's.
+func (r reader) Runs(ctx context.Context, q event.RunQuery) ([]event.Run, string, error) {
+	if q.ExpiresWithinMs == nil {
+		return r.Machine.Runs(ctx, q)
+	}
+	const longest = int64(365 * 24 * time.Hour / time.Millisecond)
+	soon, err := r.node.Expiring(ctx, time.Duration(min(*q.ExpiresWithinMs, longest))*time.Millisecond)
+	if err != nil {
+		return nil, "", err
+	}
+	return r.RunsAmong(ctx, q, soon)
+}
 
 // Watch subscribes to a run.
 func (r reader) Watch(id event.RunID) gateway.Watch { return r.Machine.Watch(id) }

@@ -83,7 +83,7 @@ func openNode(c *serveCmd, members []raftlog.Member, log *slog.Logger) (n *node,
 	}
 	n.gateway, err = gateway.New(gateway.Config{
 		Log:        n.raft,
-		Reader:     reader{state},
+		Reader:     reader{state, n.raft},
 		Cluster:    cluster{n.raft},
 		Leases:     leases{n.raft, state},
 		Threads:    threads{state},
