@@ -37,6 +37,8 @@ var fields = map[string]struct {
 	event.CodeStaleVerdict:     {nil, &event.StaleVerdict{}, event.ErrStaleVerdict},
 	event.CodeDiverged: {map[string]any{"offset": 3, "stored": json.RawMessage(`{"a":1}`), "replayed": json.RawMessage(`{"a":2}`), "field": "a", "hint": "why"},
 		&event.Diverged{Offset: 3, Stored: []byte(`{"a":1}`), Replayed: []byte(`{"a":2}`), Field: "a", Hint: "why"}, event.ErrDiverged},
+	event.CodeInterruptNotPending: {map[string]any{"interruptId": "i", "interruptStatus": "resolved", "byRunId": "b"},
+		&event.InterruptNotPending{InterruptID: "i", Status: event.InterruptResolved, ByRunID: "b"}, event.ErrInterruptNotPending},
 	event.CodeTooLarge:         {map[string]any{"what": "body", "limit": 10}, &event.TooLarge{What: "body", Limit: 10}, event.ErrTooLarge},
 	event.CodeOffsetOutOfRange: {map[string]any{"offset": 8, "tail": 4}, &event.OffsetOutOfRange{Offset: 8, Tail: 4}, event.ErrOffsetOutOfRange},
 }

@@ -28,40 +28,47 @@ func newFrames(r io.Reader) *frames {
 	return &frames{s}
 }
 
-// next returns the next event. A frame that the stream's end cut short is none: the next
-// connection sends it whole. The error is io.EOF at the end.
-func (f *frames) next() (event.Record, error) {
-	var rec event.Record
-	hasID := false
+// next returns the next event of a stream whose ids are offsets.
+func (f *frames) next() (rec event.Record, err error) {
+	id, raw, err := f.frame()
+	if err != nil {
+		return rec, err
+	}
+	n, err := strconv.ParseUint(id, 10, 64)
+	if err != nil {
+		return rec, errFrame
+	}
+	return event.Record{Offset: event.Offset(n), Raw: raw}, nil
+}
+
+// frame returns the next event's id and data. A frame that the stream's end cut short is none: the
+// next connection sends it whole. The error is io.EOF at the end.
+func (f *frames) frame() (id string, raw []byte, err error) {
 	for f.s.Scan() {
 		line := f.s.Bytes()
 		if len(line) == 0 {
-			if rec.Raw == nil {
+			switch {
+			case raw == nil:
 				continue // the blank line after retry: or a comment
+			case id == "":
+				return "", nil, errFrame
 			}
-			if !hasID {
-				return rec, errFrame
-			}
-			return rec, nil
+			return id, raw, nil
 		}
 		name, value, _ := bytes.Cut(line, []byte(":"))
 		value = bytes.TrimPrefix(value, []byte(" "))
 		switch string(name) {
 		case "id":
-			n, err := strconv.ParseUint(string(value), 10, 64)
-			if err != nil {
-				return rec, errFrame
-			}
-			rec.Offset, hasID = event.Offset(n), true
+			id = string(value)
 		case "data":
-			if rec.Raw != nil {
-				rec.Raw = append(rec.Raw, '\n')
+			if raw != nil {
+				raw = append(raw, '\n')
 			}
-			rec.Raw = append(rec.Raw, value...)
+			raw = append(raw, value...)
 		}
 	}
 	if err := f.s.Err(); err != nil {
-		return rec, err
+		return "", nil, err
 	}
-	return rec, io.EOF
+	return "", nil, io.EOF
 }

@@ -2,6 +2,7 @@ package event
 
 import (
 	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -58,7 +59,7 @@ func TestClosersAreAccepted(t *testing.T) {
 				t.Fatalf("not JSON: %s", e.Raw)
 			}
 			parsed, err := ParseEvent(e.Raw)
-			if err != nil || parsed.Header != e.Header {
+			if err != nil || !reflect.DeepEqual(parsed.Header, e.Header) {
 				t.Fatalf("%s: parsed %+v, carried %+v, %v", e.Raw, parsed.Header, e.Header, err)
 			}
 			before := p

@@ -105,6 +105,12 @@ type Result struct {
 	Run *Run
 	// LockEpoch answers an AcquireLock.
 	LockEpoch Epoch
+	// Stream answers a command about a plain stream.
+	Stream *StreamResult
+	// Subscription answers a command about a subscription: what it is then. NextWake says that an
+	// AckWake ended one wake and began another.
+	Subscription *Subscription
+	NextWake     bool
 	// Index is the log index whose application made the result visible.
 	Index uint64
 }
@@ -128,8 +134,9 @@ const MaxMetadataBytes = 64 << 10
 // always fits the state machine's transaction, whatever the commands are.
 const MaxEntryCost = 5 << 20
 
-// costFixed is what applying any command may write beside what it carries: a head and a producer's record.
-const costFixed = 1280
+// costFixed is what applying any command may write beside what it carries: a head, a producer's record,
+// its thread's head and places in lists, and messages of the stream of changes.
+const costFixed = 2560
 
 // Cost is an upper bound, in bytes, of what applying a command may write to the state. encoded is
 // what [AppendCommand] made of it.

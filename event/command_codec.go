@@ -29,6 +29,18 @@ func AppendCommand(dst []byte, c Command) []byte {
 	default:
 		var ok bool
 		if dst, ok = appendLeaseCommand(dst, c); !ok {
+			dst, ok = appendStreamCommand(dst, c)
+		}
+		if !ok {
+			dst, ok = appendRunStreamCommand(dst, c)
+		}
+		if !ok {
+			dst, ok = appendSubscriptionCommand(dst, c)
+		}
+		if !ok {
+			dst, ok = appendThreadCommand(dst, c)
+		}
+		if !ok {
 			panic(fmt.Sprintf("event: command %T has no encoding", c))
 		}
 	}
@@ -80,6 +92,18 @@ func (w *wire) body(kind Kind) (Command, error) {
 		return DeleteRun{Run: RunID(w.string())}, nil
 	}
 	if c := w.leaseCommand(kind); c != nil {
+		return c, nil
+	}
+	if c := w.streamCommand(kind); c != nil {
+		return c, nil
+	}
+	if c := w.subscriptionCommand(kind); c != nil {
+		return c, nil
+	}
+	if c := w.runStreamCommand(kind); c != nil {
+		return c, nil
+	}
+	if c := w.threadCommand(kind); c != nil {
 		return c, nil
 	}
 	return nil, fmt.Errorf("command kind %d is not known to this build", kind)

@@ -44,6 +44,8 @@ type Header struct {
 	ParentRunID RunID
 	// Outcome is RUN_FINISHED's.
 	Outcome Outcome
+	// Dialogue is RUN_STARTED's and RUN_FINISHED's part in asking and answering; nil: none.
+	Dialogue *Dialogue
 	// Named reports that a TOOL_CALL_CHUNK carries a toolCallName.
 	Named bool
 	// Flaw says what an AG-UI client would reject in the event's own fields; empty when nothing.

@@ -14,6 +14,7 @@ const (
 	bitOutcome
 	bitNamed
 	bitFlaw
+	bitDialogue
 )
 
 func appendEventBytes(dst []byte, e *Event) []byte {
@@ -26,6 +27,7 @@ func appendEventBytes(dst []byte, e *Event) []byte {
 		{bitID, h.ID != ""}, {bitMessageID, h.MessageID != ""}, {bitLane, h.Lane != ""},
 		{bitRunID, h.RunID != ""}, {bitThreadID, h.ThreadID != ""}, {bitParentRunID, h.ParentRunID != ""},
 		{bitOutcome, h.Outcome != 0}, {bitNamed, h.Named}, {bitFlaw, h.Flaw != ""},
+		{bitDialogue, h.Dialogue != nil},
 	} {
 		if f.set {
 			mask |= f.bit
@@ -49,6 +51,9 @@ func appendEventBytes(dst []byte, e *Event) []byte {
 	}
 	if mask&bitFlaw != 0 {
 		dst = appendBytes(dst, h.Flaw)
+	}
+	if mask&bitDialogue != 0 {
+		dst = appendDialogue(dst, h.Dialogue)
 	}
 	return appendBytes(dst, e.Raw)
 }
@@ -81,6 +86,9 @@ func (w *wire) event(e *Event) {
 	h.Named = mask&bitNamed != 0
 	if mask&bitFlaw != 0 {
 		h.Flaw = w.string()
+	}
+	if mask&bitDialogue != 0 {
+		h.Dialogue = w.dialogue()
 	}
 	e.Raw = w.bytes()
 }

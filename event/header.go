@@ -28,7 +28,7 @@ func parseHeader(raw []byte) (Header, error) {
 // fields are the members that headers are made of; a zero Result is an absent member.
 type fields struct {
 	typ, messageID, toolCallID, toolCallName, parentMessageID, stepName, subagentRunID gjson.Result
-	runID, threadID, parentRunID, outcome, delta, content, message, role               gjson.Result
+	runID, threadID, parentRunID, input, outcome, delta, content, message, role        gjson.Result
 	snapshot, messages, name, value                                                    gjson.Result
 }
 
@@ -56,6 +56,8 @@ func (f *fields) set(name string, v gjson.Result) {
 		f.parentRunID = v
 	case "outcome":
 		f.outcome = v
+	case "input":
+		f.input = v
 	case "delta":
 		f.delta = v
 	case "content":
@@ -87,8 +89,12 @@ func (f *fields) fill(h *Header) {
 		h.ThreadID = ThreadID(h.optional("threadId", f.threadID))
 		if h.Type == TypeRunStarted {
 			h.ParentRunID = RunID(h.optional("parentRunId", f.parentRunID))
+			h.Dialogue = h.answers(f.input)
 		} else {
 			h.Outcome = h.outcome(f.outcome)
+			if h.Outcome == OutcomeInterrupt {
+				h.Dialogue = h.asked(f.outcome)
+			}
 		}
 	case TypeRunError:
 		h.require("message", f.message, gjson.String)

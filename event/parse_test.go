@@ -3,6 +3,7 @@ package event
 import (
 	"bytes"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -86,7 +87,7 @@ func TestHeader(t *testing.T) {
 		{`{"type":"TOOL_CALL_RESULT","toolCallId":"c","messageId":"m","content":"x"}`, Header{Type: TypeToolCallResult, ID: "c", MessageID: "m"}},
 		{`{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","subagentRunId":"s","delta":"d"}`, Header{Type: TypeTextMessageChunk, ID: "m", Lane: "s"}},
 		{`{"type":"TOOL_CALL_CHUNK","toolCallId":"c","toolCallName":"n"}`, Header{Type: TypeToolCallChunk, ID: "c", Named: true}},
-		{`{"type":"RUN_FINISHED","outcome":{"type":"interrupt","interrupts":[{"id":"i"}]}}`, Header{Type: TypeRunFinished, Outcome: OutcomeInterrupt}},
+		{`{"type":"RUN_FINISHED","outcome":{"type":"interrupt","interrupts":[{"id":"i"}]}}`, Header{Type: TypeRunFinished, Outcome: OutcomeInterrupt, Dialogue: &Dialogue{Asked: []string{"i"}}}},
 		{`{"type":"RUN_FINISHED","outcome":{"type":"interrupt","interrupts":[]}}`, Header{Type: TypeRunFinished, Outcome: OutcomeInterrupt, Flaw: "outcome has no interrupts"}},
 		{`{"type":"RUN_FINISHED","outcome":{"type":"sideways"}}`, Header{Type: TypeRunFinished}},
 		{`{"type":"TEXT_MESSAGE_CONTENT","messageId":"m"}`, Header{Type: TypeTextMessageContent, ID: "m", Flaw: "delta is missing"}},
@@ -99,7 +100,7 @@ func TestHeader(t *testing.T) {
 		e, err := ParseEvent([]byte(c.raw))
 		if err != nil {
 			t.Errorf("%s: %v", c.raw, err)
-		} else if e.Header != c.want {
+		} else if !reflect.DeepEqual(e.Header, c.want) {
 			t.Errorf("%s:\n got %+v\nwant %+v", c.raw, e.Header, c.want)
 		}
 	}
@@ -122,7 +123,7 @@ func FuzzParseBody(f *testing.F) {
 				t.Fatalf("event %q not next in %q", e.Raw, rest)
 			}
 			rest = rest[i+len(e.Raw):]
-			if again, err := ParseEvent(e.Raw); err != nil || again.Header != e.Header {
+			if again, err := ParseEvent(e.Raw); err != nil || !reflect.DeepEqual(again.Header, e.Header) {
 				t.Fatalf("parsed again: %+v, %v", again, err)
 			}
 		}

@@ -3,6 +3,7 @@ package fsm
 import (
 	"encoding/binary"
 	"fmt"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/hashicorp/raft"
@@ -42,11 +43,12 @@ func (m *Machine) Apply(l *raft.Log) any {
 	m.waitForRoom()
 	a := applier{m: m, index: l.Index}
 	results := a.entry(l, entry)
+	m.appliedAt = time.Now() // for views alone: see clocksNow
 	cut := m.active.wantsCut()
 	m.mu.Unlock()
 
 	m.applied.set(l.Index)
-	m.watches.wake(a.touched)
+	m.watches.wake(a.touched, a.threads, a.told)
 	if len(a.leases) > 0 && m.onLease != nil {
 		m.onLease(l.Term, a.leases)
 	}
@@ -91,13 +93,18 @@ type applier struct {
 	index   uint64
 	now     event.Time
 	effects xxhash.Digest
-	touched []event.RunID // runs whose tails must be woken
+	touched []event.RunID    // runs whose tails must be woken
+	threads []event.ThreadID // and threads
+	told    bool             // the stream of changes grew
 	leases  []event.LeaseView
 }
 
 func (a *applier) entry(l *raft.Log, e event.Entry) []event.Result {
 	mt := &a.m.active.meta
 	mt.index, mt.term = l.Index, l.Term
+	if !beginsTerm(e) {
+		mt.uptime += max(0, int64(e.Time-mt.now))
+	}
 	mt.now = max(mt.now, e.Time)
 	a.now = mt.now
 	a.effects.Reset()
@@ -114,9 +121,24 @@ func (a *applier) entry(l *raft.Log, e event.Entry) []event.Result {
 		}
 		results[i] = r
 	}
+	if a.told {
+		a.effect(uint64(mt.changes.first), uint64(mt.changes.tail), mt.changes.chain)
+	}
 	mt.stateHash = a.effects.Sum64()
 	mt.names, mt.nameSum = uint64(len(a.m.names.set)), a.m.names.sum
+	mt.streams = a.m.streamNames.proof()
+	mt.threads, mt.threadSum = uint64(len(a.m.threads.set)), a.m.threads.sum
 	return results
+}
+
+// beginsTerm reports whether the entry opens a leader's term: the time before it was nobody's.
+func beginsTerm(e event.Entry) bool {
+	for _, c := range e.Commands {
+		if _, ok := c.(event.LeaderStart); ok {
+			return true
+		}
+	}
+	return false
 }
 
 // command dispatches on the kind: one file per command. An error is damage; refusals are results.
@@ -130,10 +152,21 @@ func (a *applier) command(position int, c event.Command) (event.Result, error) {
 		return a.patchRun(&c)
 	case event.DeleteRun:
 		return a.deleteRun(&c)
+	case event.DeleteThread:
+		return a.deleteThread(&c)
 	case event.LeaderStart:
 		return a.leaderStart(&c)
 	}
 	if r, err, ok := a.leaseCommand(c); ok {
+		return r, err
+	}
+	if r, err, ok := a.streamCommand(position, c); ok {
+		return r, err
+	}
+	if r, err, ok := a.subscriptionCommand(position, c); ok {
+		return r, err
+	}
+	if r, err, ok := a.runStreamCommand(position, c); ok {
 		return r, err
 	}
 	return event.Result{}, fmt.Errorf("no rule for command kind %d", c.Kind())
@@ -150,6 +183,7 @@ func (a *applier) effect(numbers ...uint64) {
 
 // effectRun mixes a run's whole head in, for the commands that change more than its tail.
 func (a *applier) effectRun(r *run) {
+	a.m.openRuns.change(r)
 	a.effects.Write(r.encodeHead())
 	a.effects.Write(r.metadata)
 }
@@ -187,9 +221,31 @@ func (a *applier) progress(r *run, w *event.Walk) error {
 		r.terminal = r.tail - 1
 		r.endedAt = a.now
 		a.m.openRuns.remove(r)
-		o.mark(r.sid, changeEnded, 32)
+		o.mark(r.sid, changeEnded, 128)
+		return a.ended(r)
 	}
 	return nil
+}
+
+// ended sees to what a run's end means for its thread and for those who watch.
+func (a *applier) ended(r *run) error {
+	t, err := a.thread(r.thread)
+	if err != nil {
+		return err
+	}
+	t.activity = a.now
+	if r.status == event.StatusWaiting {
+		a.tell(event.ChangeWaiting, r)
+	} else {
+		a.tell(event.ChangeEnded, r)
+	}
+	return a.giveBack(r)
+}
+
+// touch wakes whoever follows the run or its thread.
+func (a *applier) touch(r *run) {
+	a.touched = append(a.touched, r.id)
+	a.threads = append(a.threads, r.thread)
 }
 
 // diffSpans notes the spans that differ. Both lists are in order of Seq and share their storage

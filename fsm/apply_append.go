@@ -38,6 +38,9 @@ func (a *applier) append(position int, b *event.Batch) (event.Result, error) {
 	if refusal != nil || err != nil {
 		return event.Result{Refusal: refusal}, err
 	}
+	if refusal, err = a.checkAnswers(r.thread, b.Events); refusal != nil || err != nil {
+		return event.Result{Refusal: refusal}, err
+	}
 	return a.write(a.writable(r), b, prod, walk)
 }
 
@@ -69,7 +72,7 @@ func (a *applier) checkProducer(r *run, b *event.Batch) (*producing, *event.Resu
 	if b.Producer == nil {
 		return nil, nil, nil
 	}
-	all, err := a.m.producersOf(r)
+	all, err := a.m.producersOf(&r.logHead)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -152,43 +155,48 @@ func (a *applier) walk(r *run, events []event.Event) (*event.Walk, event.Refusal
 func (a *applier) write(r *run, b *event.Batch, p *producing, w *event.Walk) (event.Result, error) {
 	first := r.tail
 	for i := range b.Events {
-		a.m.active.addRecord(r, a.now, b.Events[i].Raw)
+		a.addBare(r, b.Events[i].Raw)
 	}
 	r.updatedAt = a.now
+	if err := a.dialogue(r, first, b.Events); err != nil {
+		return event.Result{}, err
+	}
 	if err := a.progress(r, w); err != nil {
 		return event.Result{}, err
 	}
 	if p != nil {
-		if err := a.remember(r, p, remembered{first: first, tail: r.tail, body: b.BodyHash}); err != nil {
+		if err := a.remember(&r.logHead, p, remembered{first: first, tail: r.tail, body: b.BodyHash}); err != nil {
 			return event.Result{}, err
 		}
 	}
 	if r.lease == event.LeaseStateLapsed {
 		r.lease = event.LeaseStateHeld // nobody acquired since: its holder goes on
+		a.m.openRuns.change(r)
 	}
-	a.touched = append(a.touched, r.id)
+	a.touch(r)
 	a.noteLease(r, true)
 	a.effects.Write(r.sid[:])
 	a.effect(uint64(first), uint64(r.tail), r.chain, uint64(r.epoch), r.used, uint64(len(r.open)), r.producers)
 	return event.Result{Appended: event.Appended{FirstOffset: first, Tail: r.tail, CancelRequested: r.cancelRequested}}, nil
 }
 
-func (a *applier) remember(r *run, p *producing, done remembered) error {
-	all, err := a.m.producersOf(r)
+// remember takes note of a producer's accepted append.
+func (a *applier) remember(l *logHead, p *producing, done remembered) error {
+	all, err := a.m.producersOf(l)
 	if err != nil {
 		return err
 	}
 	next := p.known.next(p.ref, a.now, done)
 	if p.known == nil {
-		r.producers++
+		l.producers++
 		if p.forget != "" {
-			r.producers--
+			l.producers--
 			delete(all, p.forget)
-			a.m.active.dropProducer(r.sid, p.forget)
+			a.m.active.dropProducer(l.sid, p.forget)
 		}
 	}
 	all[next.id] = next
-	a.m.active.setProducer(r.sid, next)
+	a.m.active.setProducer(l.sid, next)
 	return nil
 }
 
@@ -229,6 +237,11 @@ func (a *applier) appendFirst(position int, b *event.Batch) (event.Result, error
 	if refusal != nil || err != nil {
 		return event.Result{Refusal: refusal}, err
 	}
-	a.addRun(r)
+	if refusal, err = a.checkAnswers(r.thread, b.Events); refusal != nil || err != nil {
+		return event.Result{Refusal: refusal}, err
+	}
+	if err := a.addRun(r); err != nil {
+		return event.Result{}, err
+	}
 	return a.write(r, b, p, walk)
 }

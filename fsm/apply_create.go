@@ -59,8 +59,13 @@ func (a *applier) createNew(position int, c *event.CreateRun) (event.Result, err
 		if walk, refusal, err = a.walk(r, []event.Event{*c.Started}); refusal != nil || err != nil {
 			return event.Result{Refusal: refusal}, err
 		}
+		if refusal, err = a.checkAnswers(r.thread, []event.Event{*c.Started}); refusal != nil || err != nil {
+			return event.Result{Refusal: refusal}, err
+		}
 	}
-	a.addRun(r)
+	if err := a.addRun(r); err != nil {
+		return event.Result{}, err
+	}
 	r.createKey = c.Key
 	r.takeoverMs = c.TakeoverMs
 	if c.Holder != "" {
@@ -69,13 +74,16 @@ func (a *applier) createNew(position int, c *event.CreateRun) (event.Result, err
 	}
 	a.setMetadata(r, c.Metadata)
 	if walk != nil {
-		a.m.active.addRecord(r, a.now, c.Started.Raw)
+		a.m.active.addRecord(&r.logHead, r.epoch, a.now, c.Started.Raw)
+		if err := a.dialogue(r, 0, []event.Event{*c.Started}); err != nil {
+			return event.Result{}, err
+		}
 		if err := a.progress(r, walk); err != nil {
 			return event.Result{}, err
 		}
 	}
 	a.effectRun(r)
-	a.touched = append(a.touched, r.id)
+	a.touch(r)
 	a.noteLease(r, true)
 	return event.Result{Created: true, Run: r.view()}, nil
 }
@@ -83,13 +91,16 @@ func (a *applier) createNew(position int, c *event.CreateRun) (event.Result, err
 // newRun returns a run that is not part of the state yet.
 func (a *applier) newRun(position int, id event.RunID, thread event.ThreadID, parent event.RunID, strict bool) *run {
 	return &run{head: head{
-		id: id, thread: thread, parent: parent, sid: newStreamID(a.index, position), strict: strict,
+		id: id, thread: thread, parent: parent, logHead: logHead{sid: newStreamID(a.index, position)}, strict: strict,
 		status: event.StatusRunning, startedAt: a.now, updatedAt: a.now,
 	}}
 }
 
 // addRun makes a new run part of the state.
-func (a *applier) addRun(r *run) {
+func (a *applier) addRun(r *run) error {
+	if err := a.joinThread(r); err != nil {
+		return err
+	}
 	o := a.m.active
 	o.setName(r.id, nameEntry{sid: r.sid})
 	o.setRun(r)
@@ -97,6 +108,8 @@ func (a *applier) addRun(r *run) {
 	a.m.names.add(fingerprintOf(r.id))
 	a.m.openRuns.add(r)
 	o.meta.runs++
+	a.tell(event.ChangeCreated, r)
+	return nil
 }
 
 func (a *applier) setMetadata(r *run, metadata []byte) {

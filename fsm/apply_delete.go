@@ -18,13 +18,21 @@ func (a *applier) deleteRun(c *event.DeleteRun) (event.Result, error) {
 	case !r.ended():
 		return refuse(&event.RunActive{}), nil
 	}
+	return event.Result{}, a.drop(r)
+}
+
+// drop takes an ended run out of the state.
+func (a *applier) drop(r *run) error {
+	if err := a.leaveThread(r); err != nil {
+		return err
+	}
 	o := a.m.active
 	o.setName(r.id, nameEntry{sid: r.sid, deleted: true})
-	o.dropRun(r.sid, r.thread)
+	o.dropRun(r, a.m.sources[r.sid] > 0)
 	o.meta.runs--
 	a.m.cache.forget(r.id, r.sid)
 	a.effects.WriteString("deleted")
 	a.effects.Write(r.sid[:])
-	a.touched = append(a.touched, r.id)
-	return event.Result{}, nil
+	a.touch(r)
+	return nil
 }

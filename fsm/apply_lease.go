@@ -117,12 +117,13 @@ func (a *applier) hold(r *run, holder event.HolderID, leaseMs int64, key event.I
 	if r.takeoverMs == nil {
 		r.takeoverMs = new(int64)
 	}
+	a.tell(event.ChangeAcquired, r)
 }
 
 // changedLease records a change of a run's lease for the hash, the lessor and whoever waits.
 func (a *applier) changedLease(r *run, renewed bool) {
 	a.effectRun(r)
-	a.touched = append(a.touched, r.id)
+	a.touch(r)
 	a.noteLease(r, renewed)
 }
 
@@ -166,6 +167,7 @@ func (a *applier) releaseLease(c *event.ReleaseLease) (event.Result, error) {
 	}
 	r.windowMs = &window
 	r.updatedAt = a.now
+	a.tell(event.ChangeReleased, r)
 	a.changedLease(r, false)
 	return event.Result{Run: r.view()}, nil
 }
@@ -177,6 +179,7 @@ func (a *applier) lapseLease(c *event.LapseLease) (event.Result, error) {
 	}
 	r = a.writable(r)
 	r.lease = event.LeaseStateLapsed
+	a.tell(event.ChangeLapsed, r)
 	a.changedLease(r, false)
 	return event.Result{Run: r.view()}, nil
 }

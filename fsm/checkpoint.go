@@ -3,6 +3,7 @@ package fsm
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/dgraph-io/badger/v4"
 
@@ -23,8 +24,9 @@ func checkpointPrefix(s streamID, kind projection.Kind) []byte {
 	return append(sidKey(keyCheckpoint, s), byte(kind))
 }
 
-func checkpointKey(s streamID, kind projection.Kind, at event.Offset, part int) []byte {
-	key := binary.BigEndian.AppendUint64(checkpointPrefix(s, kind), uint64(at))
+// checkpointKey is a part's key under a prefix that says whose checkpoint it is.
+func checkpointKey(prefix []byte, at event.Offset, part int) []byte {
+	key := binary.BigEndian.AppendUint64(slices.Clone(prefix), uint64(at))
 	return binary.BigEndian.AppendUint16(key, uint16(part))
 }
 
@@ -42,11 +44,11 @@ func (m *Machine) leaveCheckpoint(s *snapshotRead, kind projection.Kind, at even
 			return nil // a restore came in between
 		}
 		m.metrics.checkpoints.Inc()
-		return st.writeCheckpoint(sid, kind, at, st.packer.compress(state))
+		return st.writeCheckpoint(checkpointPrefix(sid, kind), at, st.packer.compress(state))
 	})
 }
 
-func (st *store) writeCheckpoint(s streamID, kind projection.Kind, at event.Offset, state []byte) error {
+func (st *store) writeCheckpoint(prefix []byte, at event.Offset, state []byte) error {
 	parts := max(1, (len(state)+checkpointPartBytes-1)/checkpointPartBytes)
 	if parts > 1<<16-1 {
 		return nil // 16 GiB compressed: not worth one
@@ -54,7 +56,7 @@ func (st *store) writeCheckpoint(s streamID, kind projection.Kind, at event.Offs
 	for i := parts - 1; i >= 0; i-- {
 		part := state[i*checkpointPartBytes : min(len(state), (i+1)*checkpointPartBytes)]
 		value := append(binary.BigEndian.AppendUint16(nil, uint16(parts)), part...)
-		if err := st.put(checkpointKey(s, kind, at, i), value); err != nil {
+		if err := st.put(checkpointKey(prefix, at, i), value); err != nil {
 			return fmt.Errorf("checkpoint: %w", err)
 		}
 	}
@@ -64,7 +66,7 @@ func (st *store) writeCheckpoint(s streamID, kind projection.Kind, at event.Offs
 // nearestCheckpoint returns a fold at the last checkpoint at or before offset to, or an empty one at 0.
 func (m *Machine) nearestCheckpoint(s *snapshotRead, kind projection.Kind, to event.Offset) (projection.Fold, event.Offset) {
 	for limit := to; ; limit-- {
-		state, at, err := s.store.readCheckpoint(s.run.sid, kind, limit)
+		state, at, err := s.store.readCheckpoint(checkpointPrefix(s.run.sid, kind), limit)
 		if err != nil {
 			m.cfg.Logger.Warn("checkpoint passed over", "run", s.run.id, "offset", at, "error", err)
 		} else if state == nil {
@@ -85,15 +87,15 @@ func (m *Machine) nearestCheckpoint(s *snapshotRead, kind projection.Kind, to ev
 
 // readCheckpoint returns the newest checkpoint at or before limit; nil state: there is none. With
 // an error, at is the offset of the one that cannot be read.
-func (st *store) readCheckpoint(s streamID, kind projection.Kind, limit event.Offset) (state []byte, at event.Offset, err error) {
+func (st *store) readCheckpoint(prefix []byte, limit event.Offset) (state []byte, at event.Offset, err error) {
 	err = st.db.View(func(txn *badger.Txn) error {
 		opt := badger.DefaultIteratorOptions
-		opt.Reverse, opt.PrefetchValues, opt.Prefix = true, false, checkpointPrefix(s, kind)
+		opt.Reverse, opt.PrefetchValues, opt.Prefix = true, false, prefix
 		it := txn.NewIterator(opt)
 		defer it.Close()
 		var key []byte
-		for it.Seek(checkpointKey(s, kind, limit, 0)); it.Valid(); it.Next() {
-			if k := it.Item().Key(); len(k) == 28 && binary.BigEndian.Uint16(k[26:]) == 0 {
+		for it.Seek(checkpointKey(prefix, limit, 0)); it.Valid(); it.Next() {
+			if k := it.Item().Key(); len(k) == len(prefix)+10 && binary.BigEndian.Uint16(k[len(prefix)+8:]) == 0 {
 				key = it.Item().KeyCopy(nil)
 				break
 			}
@@ -101,10 +103,10 @@ func (st *store) readCheckpoint(s streamID, kind projection.Kind, limit event.Of
 		if key == nil {
 			return nil
 		}
-		at = event.Offset(binary.BigEndian.Uint64(key[18:26]))
+		at = event.Offset(binary.BigEndian.Uint64(key[len(prefix):]))
 		var packed []byte
 		for i, parts := 0, 1; i < parts; i++ {
-			value, err := get(txn, checkpointKey(s, kind, at, i))
+			value, err := get(txn, checkpointKey(prefix, at, i))
 			if err != nil {
 				return err
 			}

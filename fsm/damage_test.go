@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,25 +30,34 @@ func TestDamageIsNotAnAnswer(t *testing.T) {
 		return txn.Set(key, value)
 	}
 	remove := func(txn *badger.Txn, key []byte) error { return txn.Delete(key) }
-	for _, kind := range []byte{keyName, keyHead, keySegment, keyUsed, keyProducer, keySpan, keyMetadata} {
+	for _, which := range []string{
+		"n first", "h first", "e first" /* of the changes */, "e last" /* of the run */, "u first", "p first", "o first", "a first",
+		"T first" /* the thread */, "T last" /* a run's place */, "i first", "N first", "H first",
+	} {
+		kind := which[0]
 		for how, harm := range map[string]func(*badger.Txn, []byte) error{"removed": remove, "flipped": flip} {
 			if kind == keyUsed && how == "flipped" {
 				continue // only the key counts
 			}
-			t.Run(fmt.Sprintf("%c %s", kind, how), func(t *testing.T) {
+			t.Run(which+" "+how, func(t *testing.T) {
 				t.Parallel()
 				dir := t.TempDir()
 				m := open(t, dir)
 				create := event.CreateRun{Run: "r", Thread: "t", Started: ptr(ev(t, started)), Metadata: []byte(`{"a":1}`)}
 				a := batch(t, "r", `{"type":"TEXT_MESSAGE_START","messageId":"m"}`, custom(1))
 				a.Producer = &event.Producer{ID: "p"}
-				m.do(t, create, a)
+				m.do(t, batch(t, "asks", `{"type":"RUN_STARTED","threadId":"t"}`, asks("i")))
+				m.do(t, create, a, &event.CreateStream{Name: "s", ContentType: "text/plain", Messages: [][]byte{[]byte("one")}})
 				m.flushNow(t)
-				keys, err := m.store.appendKeys(nil, []byte{kind}, 1)
-				if err != nil || len(keys) != 1 {
+				keys, err := m.store.appendKeys(nil, []byte{kind}, 100)
+				if err != nil || len(keys) == 0 {
 					t.Fatal(keys, err)
 				}
-				if err := m.store.db.Update(func(txn *badger.Txn) error { return harm(txn, keys[0]) }); err != nil {
+				key := keys[0]
+				if strings.HasSuffix(which, "last") {
+					key = keys[len(keys)-1]
+				}
+				if err := m.store.db.Update(func(txn *badger.Txn) error { return harm(txn, key) }); err != nil {
 					t.Fatal(err)
 				}
 				m.close(t)
@@ -83,6 +93,18 @@ func useAll(m *Machine, t *testing.T) (err error) {
 		return err
 	}
 	if _, err := m.Records(t.Context(), "r", 0, 100, 1<<20); err != nil {
+		return err
+	}
+	if _, err := m.Messages(t.Context(), "s", 0, 100, 1<<20); err != nil {
+		return err
+	}
+	if _, err := m.Run(t.Context(), "asks"); err != nil {
+		return err
+	}
+	if _, err := m.Thread(t.Context(), "t", event.ThreadQuery{}); err != nil {
+		return err
+	}
+	if _, err := m.Changes(t.Context(), 0, 100); err != nil {
 		return err
 	}
 	defer func() {

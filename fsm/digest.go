@@ -14,7 +14,7 @@ import (
 func (st *store) digest() (uint64, error) {
 	d := xxhash.New()
 	err := st.db.View(func(txn *badger.Txn) error {
-		deleted, err := deletedRuns(txn)
+		deleted, err := deletedLogs(txn)
 		if err != nil {
 			return err
 		}
@@ -23,7 +23,7 @@ func (st *store) digest() (uint64, error) {
 				continue
 			}
 			err := scan(txn, []byte{kind}, func(key, value []byte) error {
-				if !leftover(key, deleted) {
+				if !leftover(key, value, deleted) {
 					digestPair(d, key, value)
 				}
 				return nil
@@ -45,7 +45,14 @@ func digestPair(d *xxhash.Digest, key, value []byte) {
 }
 
 func (st *store) digestRecords(txn *badger.Txn, d *xxhash.Digest) error {
-	return scan(txn, []byte{keyHead}, func(key, value []byte) error {
+	mt, err := readMeta(txn)
+	if err == nil {
+		err = st.digestLog(d, changesID, mt.changes.first, mt.changes.tail)
+	}
+	if err != nil {
+		return err
+	}
+	err = scan(txn, []byte{keyHead}, func(key, value []byte) error {
 		if isDeleted(value) {
 			return nil
 		}
@@ -53,11 +60,34 @@ func (st *store) digestRecords(txn *badger.Txn, d *xxhash.Digest) error {
 		if err != nil {
 			return err
 		}
-		return st.eachSegment(h.sid, 0, h.tail, func(s segment) error {
-			return s.each(s.first, func(r event.Record) bool {
-				digestPair(d, offsetKey(keySegment, h.sid, r.Offset), appendRecord(nil, r.Epoch, r.Time, r.Raw))
-				return true
-			})
+		return st.digestLog(d, h.sid, 0, h.tail)
+	})
+	if err != nil {
+		return err
+	}
+	return scan(txn, []byte{keyStream}, func(key, value []byte) error {
+		if isDeleted(value) {
+			return nil
+		}
+		s, err := decodeStream(value)
+		if err != nil {
+			return err
+		}
+		first := event.Offset(0)
+		if s.fork != nil {
+			first = s.fork.at
+		}
+		return st.digestLog(d, s.sid, first, s.tail)
+	})
+}
+
+func (st *store) digestLog(d *xxhash.Digest, sid streamID, from, to event.Offset) error {
+	return st.eachSegment(sid, from, to, func(s segment) error {
+		return s.each(s.first, func(r event.Record) bool {
+			if r.Offset >= from {
+				digestPair(d, offsetKey(keySegment, sid, r.Offset), appendRecord(nil, r.Epoch, r.Time, r.Raw))
+			}
+			return true
 		})
 	})
 }

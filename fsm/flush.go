@@ -1,7 +1,9 @@
 package fsm
 
 import (
+	"encoding/binary"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
@@ -148,10 +150,24 @@ func (m *Machine) drop(o *overlay) {
 			m.cache.runs.Add(s, r)
 		}
 	}
+	for name, n := range o.streamNames {
+		m.cache.streamNames.Add(name, n)
+	}
+	for sid, s := range o.streams {
+		if s != nil {
+			m.cache.streams.Add(sid, s)
+		}
+	}
+	for id, t := range o.threads {
+		m.cache.threads.Add(id, t.threadHead)
+	}
 	for s, c := range o.chunks {
 		m.recent.add(s, c)
 	}
 	for s := range o.doomed {
+		m.recent.remove(s)
+	}
+	for s := range o.doomedStreams {
 		m.recent.remove(s)
 	}
 	m.frozen = nil
@@ -223,25 +239,70 @@ func (w *writer) overlay(o *overlay) {
 	for name, l := range o.locks {
 		w.put(lockKey(name), l.encode())
 	}
-	for s, thread := range o.doomed {
+	w.streams(o)
+	w.threads(o)
+	for s, d := range o.doomed {
 		// The head is overwritten, not deleted: nothing may rely on Badger's deletes.
 		w.put(sidKey(keyHead, s), []byte{headDeleted})
-		w.del(threadKey(fingerprintOf(thread), s))
+		hash := fingerprintOf(d.thread)
+		w.del(threadKey(hash, s))
+		w.del(statusKey(d.status, s))
+		if d.parent != "" {
+			w.del(parentKey(d.parent, s))
+		}
 		w.del(sidKey(keyOpenRun, s)) // it may have ended and gone within this overlay
-		w.put(sidKey(keyDoomed, s), nil)
+		if d.kept {
+			w.put(sidKey(keyDoomedFolds, s), hash[:])
+		} else {
+			w.put(sidKey(keyDoomed, s), hash[:])
+		}
 	}
 	w.put(metaKey, o.meta.encode())
+}
+
+// streams writes what changed of plain streams, as run and overlay do for runs.
+func (w *writer) streams(o *overlay) {
+	for name, n := range o.streamNames {
+		w.put(streamNameKey(name), encodeName(n))
+	}
+	for sid, s := range o.streams {
+		if s == nil {
+			continue
+		}
+		w.put(sidKey(keyStream, sid), s.encode())
+		if o.changed[sid]&changeCreated != 0 && s.expires() {
+			w.put(sidKey(keyExpiring, sid), nil)
+		}
+	}
+	for sid, forks := range o.sources {
+		w.put(sidKey(keySource, sid), binary.AppendUvarint(nil, forks))
+	}
+	for sid, name := range o.doomedStreams {
+		w.put(sidKey(keyStream, sid), []byte{headDeleted})
+		w.del(sidKey(keyExpiring, sid))
+		w.put(sidKey(keyDoomedStream, sid), []byte(name))
+	}
+	for sid := range o.swept {
+		w.put(sidKey(keyDoomed, sid), nil)
+	}
+	for key, value := range o.pairs {
+		w.put([]byte(key), slices.Clip(value)) // sealing appends
+	}
 }
 
 func (w *writer) run(s streamID, r *run, c change) {
 	w.put(sidKey(keyHead, s), r.encodeHead())
 	if c&changeCreated != 0 {
 		w.put(threadKey(fingerprintOf(r.thread), s), nil)
+		if r.parent != "" {
+			w.put(parentKey(r.parent, s), nil)
+		}
 	}
 	switch {
 	case c&changeEnded != 0:
 		w.del(sidKey(keyOpenRun, s))
 		w.put(sidKey(keyUnmerged, s), nil)
+		w.put(statusKey(r.status, s), nil)
 	case c&changeCreated != 0:
 		w.put(sidKey(keyOpenRun, s), nil)
 	}

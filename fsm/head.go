@@ -7,13 +7,22 @@ import (
 	"github.com/runlog/runlog/event"
 )
 
+// logHead is what Apply keeps of a log of records, whether a run's or a plain stream's.
+type logHead struct {
+	sid       streamID
+	tail      event.Offset
+	chain     uint64 // rolling hash over the log's own records: chainNext
+	bytes     uint64 // of the records, encoded
+	producers uint64 // how many are remembered
+}
+
 // head is what Apply keeps per run. It stays below 4 KiB: everything that grows with the run has
 // keys of its own.
 type head struct {
-	id       event.RunID
-	thread   event.ThreadID
-	parent   event.RunID
-	sid      streamID
+	id     event.RunID
+	thread event.ThreadID
+	parent event.RunID
+	logHead
 	strict   bool
 	status   event.Status
 	started  bool // an event was taken
@@ -31,16 +40,12 @@ type head struct {
 	cancelRequested bool
 	cancelWithinMs  int64
 
-	tail     event.Offset
-	chain    uint64 // rolling hash over the run's records: chainNext
-	bytes    uint64 // of the run's records, encoded
 	terminal event.Offset
 
 	startedAt, updatedAt, endedAt event.Time
 
-	used      uint64 // how many ids the run has used
-	usedXor   fingerprint
-	producers uint64
+	used    uint64 // how many ids the run has used
+	usedXor fingerprint
 
 	createKey   event.IdempotencyKey
 	createEpoch event.Epoch // that the creation granted; 0: no lease
@@ -48,6 +53,10 @@ type head struct {
 	acquired []acquisition
 
 	metadataBytes uint64
+
+	framing framing
+	ordinal event.Ordinal // its number in its thread
+	answers uint64        // how many interrupts it answered
 }
 
 // acquisition is an Idempotency-Key and the epoch that it got.
@@ -61,7 +70,9 @@ const maxAcquisitions = 8
 
 const (
 	headDeleted = 0 // stands where the head of a deleted run was
-	headVersion = 1
+	headVersion = 3
+
+	headVersion1 = 1 // without ordinal and answers: [store.upgrade]
 )
 
 var statuses = []event.Status{
@@ -133,12 +144,16 @@ func (h *head) encode() []byte {
 		e.uv(uint64(h.acquired[i].epoch))
 	}
 	e.uv(h.metadataBytes)
+	e.uv(uint64(h.ordinal))
+	e.uv(h.answers)
+	h.framing.encode(&e)
 	return e.b
 }
 
 func decodeHead(b []byte) (head, error) {
 	d := dec{b: b}
-	if v := d.u8(); v != headVersion {
+	v := d.u8()
+	if v != headVersion && v != headVersion1 {
 		return head{}, fmt.Errorf("%w: head version %d", ErrDamaged, v)
 	}
 	var h head
@@ -190,6 +205,10 @@ func decodeHead(b []byte) (head, error) {
 		d.bad = true
 	}
 	h.metadataBytes = d.uv()
+	if v != headVersion1 {
+		h.ordinal, h.answers = event.Ordinal(d.uv()), d.uv()
+		h.framing.decode(&d)
+	}
 	return h, d.done("head")
 }
 

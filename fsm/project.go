@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"context"
+	"errors"
 
 	"github.com/runlog/runlog/event"
 	"github.com/runlog/runlog/projection"
@@ -21,6 +22,15 @@ func (m *Machine) Project(ctx context.Context, id event.RunID, kind projection.K
 
 // Fold is [Machine.Project] before it is turned into JSON. The caller owns the fold.
 func (m *Machine) Fold(ctx context.Context, id event.RunID, kind projection.Kind, at *event.Offset, scope event.Scope) (projection.Fold, event.Offset, error) {
+	for tries := 0; ; tries++ {
+		fold, offset, err := m.foldOnce(ctx, id, kind, at, scope)
+		if err == nil || !errors.Is(err, errThreadChanged) || tries == maxThreadTries {
+			return fold, offset, m.noteDamage(err)
+		}
+	}
+}
+
+func (m *Machine) foldOnce(ctx context.Context, id event.RunID, kind projection.Kind, at *event.Offset, scope event.Scope) (projection.Fold, event.Offset, error) {
 	s, err := m.read(id)
 	if err != nil {
 		return nil, 0, err
@@ -35,10 +45,15 @@ func (m *Machine) Fold(ctx context.Context, id event.RunID, kind projection.Kind
 	}
 	if scope == event.ScopeRun {
 		fold, err := m.foldRun(ctx, s, kind, to)
-		return fold, to, m.noteDamage(err)
+		return fold, to, m.deletedMeanwhile(s, err)
 	}
-	fold, err := m.foldThread(ctx, s, kind, to)
-	return fold, to, m.noteDamage(err)
+	before, err := m.threadBefore(ctx, s)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer releaseAll(before)
+	fold, err := m.foldRuns(ctx, append(before, s), kind, to)
+	return fold, to, err
 }
 
 // foldRun folds one run's records before offset to, from the nearest checkpoint on, and leaves
@@ -62,40 +77,4 @@ func (m *Machine) foldRun(ctx context.Context, s *snapshotRead, kind projection.
 		return r.Offset+1 < to
 	})
 	return fold, err
-}
-
-// foldThread folds the thread's earlier runs, then the run itself up to offset to.
-func (m *Machine) foldThread(ctx context.Context, s *snapshotRead, kind projection.Kind, to event.Offset) (projection.Fold, error) {
-	runs, err := m.ThreadRuns(ctx, s.run.thread)
-	if err != nil {
-		return nil, err
-	}
-	fold := projection.New(kind)
-	for _, id := range runs {
-		if id == s.run.id {
-			break
-		}
-		if err := m.foldWhole(ctx, id, fold); err != nil {
-			return nil, err
-		}
-	}
-	err = s.each(ctx, 0, func(r event.Record) bool {
-		if r.Offset < to {
-			fold.Apply(r)
-		}
-		return r.Offset+1 < to
-	})
-	return fold, err
-}
-
-func (m *Machine) foldWhole(ctx context.Context, id event.RunID, fold projection.Fold) error {
-	s, err := m.read(id)
-	if err != nil {
-		return err
-	}
-	defer s.release()
-	return s.each(ctx, 0, func(r event.Record) bool {
-		fold.Apply(r)
-		return true
-	})
 }

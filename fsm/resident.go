@@ -13,13 +13,23 @@ import (
 type resident struct {
 	meta     meta
 	names    nameSet
+	threads  nameSet
 	openRuns openRuns
 	locks    map[event.LockName]*lock
+
+	streamNames nameSet
+	sources     map[streamID]uint64
+	expiries    expiries
+	subs        subscriptions
 }
 
 // loadResident reads the resident part and proves it against the counts stored with it.
 func (s *store) loadResident() (resident, error) {
-	res := resident{names: newNameSet(), openRuns: newOpenRuns(), locks: make(map[event.LockName]*lock)}
+	if err := s.upgrade(); err != nil {
+		return resident{}, err
+	}
+	res := resident{names: newNameSet(), threads: newNameSet(), openRuns: newOpenRuns(), locks: make(map[event.LockName]*lock),
+		streamNames: newNameSet(), sources: make(map[streamID]uint64)}
 	err := s.db.View(func(txn *badger.Txn) error {
 		item, err := txn.Get(metaKey)
 		if errors.Is(err, badger.ErrKeyNotFound) {
@@ -34,7 +44,16 @@ func (s *store) loadResident() (resident, error) {
 		if err := res.loadNames(txn); err != nil {
 			return err
 		}
+		if err := res.loadThreads(txn); err != nil {
+			return err
+		}
 		if err := res.loadLocks(txn); err != nil {
+			return err
+		}
+		if err := res.loadStreams(txn); err != nil {
+			return err
+		}
+		if err := res.loadSubscriptions(txn); err != nil {
 			return err
 		}
 		return res.loadOpenRuns(txn)
@@ -64,6 +83,22 @@ func (res *resident) loadNames(txn *badger.Txn) error {
 	}
 	if n := uint64(len(res.names.set)); n != res.meta.names || res.names.sum != res.meta.nameSum {
 		return fmt.Errorf("%w: %d run ids are stored, there must be %d", ErrDamaged, n, res.meta.names)
+	}
+	return nil
+}
+
+func (res *resident) loadThreads(txn *badger.Txn) error {
+	opt := badger.DefaultIteratorOptions
+	opt.Prefix, opt.PrefetchValues = []byte{keyThreadHead}, false
+	it := txn.NewIterator(opt)
+	defer it.Close()
+	for it.Rewind(); it.Valid(); it.Next() {
+		if key := it.Item().Key(); len(key) == 17 {
+			res.threads.add(fingerprint(key[1:]))
+		}
+	}
+	if n := uint64(len(res.threads.set)); n != res.meta.threads || res.threads.sum != res.meta.threadSum {
+		return fmt.Errorf("%w: %d threads are stored, there must be %d", ErrDamaged, n, res.meta.threads)
 	}
 	return nil
 }

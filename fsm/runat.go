@@ -33,10 +33,10 @@ func (m *Machine) RunAt(ctx context.Context, id event.RunID, at event.Offset) (e
 	}
 	fold, err := m.foldRun(ctx, s, kindRun, at)
 	if err != nil {
-		return event.Run{}, m.noteDamage(err)
+		return event.Run{}, m.noteDamage(s.orDeleted(m, err))
 	}
 	v := fold.(*runFold).view()
-	return *v, m.noteDamage(s.addTerminal(ctx, v))
+	return *v, m.noteDamage(s.orDeleted(m, s.addTerminal(ctx, v)))
 }
 
 // runFold folds a run's grammar: what was open and how it stood at an offset.

@@ -22,6 +22,9 @@ func (w *Watch) Close() {
 	w.of.mu.Lock()
 	defer w.of.mu.Unlock()
 	set := w.of.byRun[w.run]
+	if _, ok := set[w]; ok && isThread(w.run) {
+		w.of.threads--
+	}
 	delete(set, w)
 	if len(set) == 0 {
 		delete(w.of.byRun, w.run)
@@ -42,16 +45,21 @@ func (m *Machine) Watch(id event.RunID) *Watch {
 		m.watches.byRun[id] = set
 	}
 	set[w] = struct{}{}
+	if isThread(id) {
+		m.watches.threads++
+	}
 	return w
 }
 
 type watches struct {
 	mu    sync.Mutex
 	byRun map[event.RunID]map[*Watch]struct{}
+
+	threads int // watches of threads
 }
 
-func (ws *watches) wake(runs []event.RunID) {
-	if len(runs) == 0 {
+func (ws *watches) wake(runs []event.RunID, threads []event.ThreadID, changes bool) {
+	if len(runs) == 0 && !changes {
 		return
 	}
 	ws.mu.Lock()
@@ -64,7 +72,32 @@ func (ws *watches) wake(runs []event.RunID) {
 			w.signal()
 		}
 	}
+	if ws.threads > 0 {
+		for _, id := range threads {
+			for w := range ws.byRun[watchedThread(id)] {
+				w.signal()
+			}
+		}
+	}
+	if changes {
+		for w := range ws.byRun[watchedChanges] {
+			w.signal()
+		}
+	}
 }
+
+// Threads and the stream of changes are watched under names that no run can have.
+func watchedThread(id event.ThreadID) event.RunID { return "\x01" + event.RunID(id) }
+
+const watchedChanges event.RunID = "\x02"
+
+func isThread(id event.RunID) bool { return len(id) > 0 && id[0] == 1 }
+
+// WatchThread wakes after an append to a run of the thread, its creation or deletion.
+func (m *Machine) WatchThread(id event.ThreadID) *Watch { return m.Watch(watchedThread(id)) }
+
+// WatchChanges wakes after the stream of changes grew.
+func (m *Machine) WatchChanges() *Watch { return m.Watch(watchedChanges) }
 
 func (ws *watches) wakeAll() {
 	ws.mu.Lock()

@@ -68,7 +68,7 @@ func (g *Gateway) getEvents(c *gin.Context) error {
 		}
 		return g.page(c, sel, wait)
 	}
-	t := &tail{g: g, c: c, sel: sel, live: live, sse: as == formSSE, frame: appendSSE}
+	t := &tail{feed: feed{g: g, c: c, sse: as == formSSE}, sel: sel, live: live, frame: appendSSE}
 	if as == formNDJSON {
 		t.frame = appendNDJSON
 		if envelope {

@@ -146,7 +146,7 @@ func (n *fakeNode) Records(ctx context.Context, id event.RunID, from event.Offse
 	return p, ctx.Err()
 }
 
-func (n *fakeNode) Fold(_ context.Context, id event.RunID, kind projection.Kind, at *event.Offset, _ event.Scope) (projection.Fold, event.Offset, error) {
+func (n *fakeNode) Fold(_ context.Context, id event.RunID, kind projection.Kind, at *event.Offset, scope event.Scope) (projection.Fold, event.Offset, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	r, err := n.visible(id)
@@ -161,6 +161,16 @@ func (n *fakeNode) Fold(_ context.Context, id event.RunID, kind projection.Kind,
 		to = *at
 	}
 	f := projection.New(kind)
+	for _, before := range n.thread(r.run.ThreadID) {
+		if before == r || scope == event.ScopeRun {
+			break
+		}
+		projection.BeginRun(f, before.run.RunID)
+		for _, rec := range before.records[:before.visible] {
+			f.Apply(rec)
+		}
+	}
+	projection.BeginRun(f, r.run.RunID)
 	for _, rec := range r.records[:to] {
 		f.Apply(rec)
 	}

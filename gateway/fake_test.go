@@ -26,6 +26,11 @@ type fakeNode struct {
 	transfers int
 	watches map[event.RunID]map[*fakeWatch]struct{}
 	largest int // bytes of the largest page read
+
+	interrupts  []event.Interrupt
+	changes     []event.Change
+	firstChange event.Offset
+	afterThread func() // called after each read of a thread's view
 }
 
 type fakeRun struct {
@@ -81,6 +86,8 @@ func (n *fakeNode) Propose(ctx context.Context, cmd event.Command) (event.Result
 		res = n.patch(&c)
 	case event.DeleteRun:
 		res = n.delete(&c)
+	case event.DeleteThread:
+		res = n.deleteThread(c.Thread)
 	}
 	res.Index = n.index
 	return res, nil
@@ -105,6 +112,7 @@ func (n *fakeNode) add(id event.RunID, thread event.ThreadID, g event.Grammar) *
 	}
 	n.runs[id] = r
 	n.order = append(n.order, r)
+	n.tell(event.ChangeCreated, r)
 	return r
 }
 
@@ -198,6 +206,7 @@ func (n *fakeNode) write(r *fakeRun, events []event.Event) error {
 	if r.progress.Ended() {
 		end, at := r.run.Tail-1, n.now()
 		r.run.Status, r.run.Ended, r.run.TerminalOffset, r.run.EndedAt = r.progress.End, true, &end, &at
+		n.tell(event.ChangeEnded, r)
 	}
 	if !n.lagging {
 		n.show(r)
@@ -208,7 +217,12 @@ func (n *fakeNode) write(r *fakeRun, events []event.Event) error {
 // show makes what is committed of a run visible.
 func (n *fakeNode) show(r *fakeRun) {
 	r.visible, r.seen = len(r.records), true
-	for w := range n.watches[r.run.RunID] {
+	n.wake(r.run.RunID)
+	n.wake(threadWatch(r.run.ThreadID))
+}
+
+func (n *fakeNode) wake(id event.RunID) {
+	for w := range n.watches[id] {
 		select {
 		case w.c <- struct{}{}:
 		default:

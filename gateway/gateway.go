@@ -17,7 +17,9 @@ type Gateway struct {
 	node    Log
 	reader  Reader
 	cluster Cluster
-	leases  Leases // nil: there are none
+	leases  Leases  // nil: there are none
+	streams Streams // nil: there are none
+	threads Threads // nil: there are none
 	metrics *metrics
 
 	plain      http.Handler // Gin
@@ -41,7 +43,7 @@ func New(cfg Config) (*Gateway, error) {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
 	g := &Gateway{
-		cfg: cfg, log: cfg.Logger, node: cfg.Log, reader: cfg.Reader, cluster: cfg.Cluster, leases: cfg.Leases,
+		cfg: cfg, log: cfg.Logger, node: cfg.Log, reader: cfg.Reader, cluster: cfg.Cluster, leases: cfg.Leases, streams: cfg.Streams, threads: cfg.Threads,
 		folds: make(chan struct{}, maxFolds), answers: newBudget(answersBytes), pieces: newBudget(piecesBytes),
 		tails: make(chan struct{}, cfg.MaxTails), replays: make(chan struct{}, maxReplays), replayPatience: replayPatience, draining: make(chan struct{}),
 	}
@@ -104,6 +106,11 @@ func (g *Gateway) newEngine() (*gin.Engine, error) {
 		}
 	}
 	e.NoRoute(g.handle("unknown", func(*gin.Context) error { return errNoRoute }))
-	e.NoMethod(g.handle("unknown", func(*gin.Context) error { return errNoMethod }))
+	e.NoMethod(g.handle("unknown", func(c *gin.Context) error {
+		if isStreamPath(c.Request.URL.Path) {
+			browserHeaders(c.Writer.Header())
+		}
+		return errNoMethod
+	}))
 	return e, nil
 }

@@ -25,7 +25,7 @@ type harness struct {
 func start(t testing.TB, change ...func(*Config)) *harness {
 	t.Helper()
 	n := newFake()
-	cfg := Config{Log: n, Reader: n, Cluster: n, ReadWait: 5 * time.Second}
+	cfg := Config{Log: n, Reader: n, Cluster: n, Threads: n, ReadWait: 5 * time.Second}
 	for _, f := range change {
 		f(&cfg)
 	}

@@ -41,7 +41,7 @@ func (t *tail) buildPrelude(ctx context.Context) ([]byte, error) {
 		return nil, err
 	}
 	var frames []byte
-	for _, raw := range projection.Prelude(run.RunID, run.ThreadID, transcript, state) {
+	for _, raw := range projection.Connect(run.RunID, run.ThreadID, transcript, state, t.held) {
 		frames = appendData(frames, raw)
 	}
 	return frames, nil

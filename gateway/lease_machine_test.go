@@ -27,6 +27,12 @@ type machineReader struct{ *fsm.Machine }
 
 func (r machineReader) Watch(id event.RunID) Watch { return r.Machine.Watch(id) }
 
+// machineThreads is the state machine as Threads.
+type machineThreads struct{ *fsm.Machine }
+
+func (t machineThreads) WatchThread(id event.ThreadID) Watch { return t.Machine.WatchThread(id) }
+func (t machineThreads) WatchChanges() Watch                 { return t.Machine.WatchChanges() }
+
 func (n *machineNode) Propose(_ context.Context, c event.Command) (event.Result, error) {
 	index := n.m.Applied() + 1
 	entry := event.AppendEntry(nil, event.Entry{Time: event.Time(index), Commands: []event.Command{c}})
@@ -74,7 +80,7 @@ func startMachine(t testing.TB) (*harness, *machineNode) {
 		t.Fatal(err)
 	}
 	n := &machineNode{m: m}
-	gw, err := New(Config{Log: n, Reader: machineReader{m}, Leases: n, Cluster: newFake()})
+	gw, err := New(Config{Log: n, Reader: machineReader{m}, Leases: n, Threads: machineThreads{m}, Cluster: newFake(), Streams: machineStreams{m}, RunStreams: m})
 	if err != nil {
 		t.Fatal(err)
 	}

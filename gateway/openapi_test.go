@@ -62,7 +62,7 @@ func TestOpenAPIDescribesEveryRoute(t *testing.T) {
 			described = append(described, method+" "+path)
 		}
 	}
-	param := regexp.MustCompile(`:(\w+)`)
+	param := regexp.MustCompile(`[:*](\w+)`)
 	h, _ := startMachine(t)
 	for _, r := range h.gw.routes() {
 		served = append(served, r.method+" "+param.ReplaceAllString(r.path, "{$1}"))
@@ -142,6 +142,8 @@ func TestOpenAPIConformance(t *testing.T) {
 	c.runs()
 	c.events()
 	c.leases()
+	c.streams()
+	c.threads()
 	c.failures()
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
@@ -192,6 +194,24 @@ func (c *conformance) events() {
 	c.check(200, "POST", events, `{"type":"RUN_FINISHED","outcome":{"type":"success"},"usage":[],"result":7}`, "Run-Epoch", "1")
 	c.check(204, "GET", events+"?from=10", "", "Accept", "text/event-stream")
 	c.check(200, "GET", "/v1/runs/r", "")
+}
+
+func (c *conformance) threads() {
+	c.check(200, "POST", "/v1/runs/talk/events", startIn("talk")+"\n"+said("m1", "hi")+"\n"+finished())
+	for _, path := range []string{"?messages=1&limit=1&head=talk", "", "/transcript?head=talk", "/envelope?maxChars=1000&format=text", "/envelope"} {
+		c.check(200, "GET", "/v1/threads/talk"+path, "")
+	}
+	c.check(200, "GET", "/v1/threads/t", "")
+	c.check(200, "GET", "/v1/threads?prefix=t&limit=2", "")
+	c.check(200, "GET", "/v1/threads/talk/events?after=0.1&live=false", "", "Last-Event-ID", "0.2")
+	c.check(200, "POST", "/v1/threads/talk/connect", `{"threadId":"talk","runId":"x","messages":[{"id":"m1"}]}`)
+	c.check(204, "DELETE", "/v1/threads/talk", "")
+	c.check(200, "GET", "/v1/changes?from=0&limit=3&waitMs=1", "")
+	c.check(200, "GET", "/v1/changes?live=false&after=0", "", "Accept", "text/event-stream")
+	c.check(400, "GET", "/v1/threads/talk/events?after=x", "")
+	c.check(404, "GET", "/v1/threads/talk?head=none", "")
+	c.check(409, "DELETE", "/v1/threads/null", "")
+	c.check(416, "GET", "/v1/changes?from=99", "")
 }
 
 func (c *conformance) failures() {

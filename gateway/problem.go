@@ -24,6 +24,10 @@ const (
 	codeUnavailable      = "unavailable"
 	codeOutcomeUnknown   = "outcome_unknown"
 	codeInternal         = "internal"
+	codeChangesGone      = "changes_gone"
+
+	codeStreamNameTaken = "stream_name_taken"
+	codeForkSourceGone  = "fork_source_gone"
 )
 
 // problemKind is what every problem of one code has in common.
@@ -38,25 +42,47 @@ type problemKind struct {
 
 // problems is the one table from code to answer (RFC 9457). Each code of event.RefusalCodes is in it.
 var problems = map[string]problemKind{
-	event.CodeRunNotFound:      {status: 404, title: "No such run"},
-	event.CodeRunDeleted:       {status: 410, title: "The run was deleted"},
-	event.CodeEpochRequired:    {status: 428, title: "Run-Epoch is required"},
-	event.CodeFenced:           {status: 409, title: "Another writer holds the run"},
-	event.CodeRunEnded:         {status: 409, title: "The run has ended"},
-	event.CodeOffsetConflict:   {status: 409, title: "The tail is elsewhere"},
-	event.CodeProducerGap:      {status: 409, title: "A sequence number was skipped"},
-	event.CodeProducerFenced:   {status: 403, title: "The producer has a higher epoch"},
-	event.CodeProducerConflict: {status: 409, title: "The sequence number was used for another body"},
-	event.CodeTooManyProducers: {status: 429, title: "Too many producers", retry: true},
-	event.CodeInvalidEvent:     {status: 422, title: "An event is not acceptable"},
-	event.CodeRunExists:        {status: 409, title: "The run exists"},
-	event.CodeThreadBusy:       {status: 409, title: "The thread has an open run"},
-	event.CodeLeaseHeld:        {status: 409, title: "The lease is held"},
-	event.CodeRunActive:        {status: 409, title: "The run has not ended"},
-	event.CodeDiverged:         {status: 409, title: "The replay differs from the log"},
-	event.CodeStaleVerdict:     {status: 409, title: "The run moved on"}, // of the lessor's proposals: no client's
-	event.CodeTooLarge:         {status: 413, title: "Too large"},
-	event.CodeOffsetOutOfRange: {status: 416, title: "Beyond the tail"},
+	event.CodeRunNotFound:         {status: 404, title: "No such run"},
+	event.CodeRunDeleted:          {status: 410, title: "The run was deleted"},
+	event.CodeEpochRequired:       {status: 428, title: "Run-Epoch is required"},
+	event.CodeFenced:              {status: 409, title: "Another writer holds the run"},
+	event.CodeRunEnded:            {status: 409, title: "The run has ended"},
+	event.CodeOffsetConflict:      {status: 409, title: "The tail is elsewhere"},
+	event.CodeProducerGap:         {status: 409, title: "A sequence number was skipped"},
+	event.CodeProducerFenced:      {status: 403, title: "The producer has a higher epoch"},
+	event.CodeProducerConflict:    {status: 409, title: "The sequence number was used for another body"},
+	event.CodeTooManyProducers:    {status: 429, title: "Too many producers", retry: true},
+	event.CodeInvalidEvent:        {status: 422, title: "An event is not acceptable"},
+	event.CodeRunExists:           {status: 409, title: "The run exists"},
+	event.CodeThreadBusy:          {status: 409, title: "The thread has an open run"},
+	event.CodeLeaseHeld:           {status: 409, title: "The lease is held"},
+	event.CodeRunActive:           {status: 409, title: "The run has not ended"},
+	event.CodeDiverged:            {status: 409, title: "The replay differs from the log"},
+	event.CodeStaleVerdict:        {status: 409, title: "The run moved on"}, // of the lessor's proposals: no client's
+	event.CodeInterruptNotPending: {status: 409, title: "The interrupt was answered"},
+	event.CodeTooLarge:            {status: 413, title: "Too large"},
+	event.CodeOffsetOutOfRange:    {status: 416, title: "Beyond the tail"},
+
+	event.CodeStreamNotFound:      {status: 404, title: "No such stream"},
+	event.CodeStreamGone:          {status: 410, title: "The stream was deleted"},
+	event.CodeStreamExists:        {status: 409, title: "The stream exists"},
+	event.CodeStreamClosed:        {status: 409, title: "The stream is closed"},
+	event.CodeContentTypeConflict: {status: 409, title: "The stream has another content type"},
+	event.CodeStreamSeqConflict:   {status: 409, title: "Stream-Seq is not larger than the last"},
+	event.CodeProducerReset:       {status: 400, title: "A new epoch begins with sequence number 0"},
+	event.CodeForkSource:          {status: 404, title: "There is nothing to fork"},
+	event.CodeForkOffset:          {status: 400, title: "The fork's offset is beyond its source"},
+
+	event.CodeSubscriptionNotFound: {status: 404, title: "No such subscription"},
+	event.CodeSubscriptionExists:   {status: 409, title: "The subscription exists"},
+	event.CodeWakeFenced:           {status: 409, title: "The wake is over"},
+	event.CodeWakeClaimed:          {status: 409, title: "The wake is held"},
+	event.CodeNothingPending:       {status: 409, title: "Nothing is pending"},
+	event.CodeBadAck:               {status: 409, title: "The acknowledgement cannot be"},
+	event.CodeTooManySubscriptions: {status: 429, title: "Too many subscriptions"},
+
+	codeStreamNameTaken: {status: 409, title: "The name is taken", detail: "the stream of this name was deleted while forks read it; the name is free once they are gone"},
+	codeForkSourceGone:  {status: 409, title: "The fork's source was deleted", detail: "the stream to fork was deleted; only the forks that it had still read it"},
 
 	codeBadRequest:       {status: 400, title: "The request cannot be understood"},
 	codeNotFound:         {status: 404, title: "No such resource", detail: "nothing is served at this path"},
@@ -66,7 +92,8 @@ var problems = map[string]problemKind{
 	codeUnavailable:      {status: 503, title: "Not available now", detail: "no leader could be asked, or this node is too far behind; nothing was written", retry: true},
 	codeOutcomeUnknown: {status: 504, title: "The outcome is unknown", detail: "the request may or may not have been carried out; repeating it is safe " +
 		"with the same producer headers, expected offset or Idempotency-Key"},
-	codeInternal: {status: 500, title: "Internal error", detail: "something went wrong inside; it has been logged"},
+	codeChangesGone: {status: 410, title: "No longer kept"},
+	codeInternal:    {status: 500, title: "Internal error", detail: "something went wrong inside; it has been logged"},
 }
 
 // inputError says which part of a request cannot be understood, and why.
@@ -91,6 +118,9 @@ var (
 	errEncoding    = errors.New("the body has a Content-Encoding")
 	errOverloaded  = errors.New("too many tails are open, or answers under way")
 	errUnavailable = errors.New("this node is too far behind")
+
+	errNameTaken      = errors.New("the name belongs to a deleted stream with forks")
+	errForkSourceGone = errors.New("the source of the fork was deleted")
 )
 
 // problem is one answer: its code and what the table does not say.
@@ -105,7 +135,13 @@ func problemOf(err error) problem {
 	var refusal event.Refusal
 	var input *inputError
 	var tooLong *http.MaxBytesError
+	var beyond *beyondThread
+	var gone *changesGone
 	switch {
+	case errors.As(err, &beyond):
+		return problem{event.CodeOffsetOutOfRange, beyond.Error(), beyond.fields()}
+	case errors.As(err, &gone):
+		return problem{codeChangesGone, gone.Error(), gone}
 	case errors.As(err, &refusal):
 		return problem{refusal.Code(), refusal.Error(), refusal}
 	case errors.As(err, &input):
@@ -138,6 +174,8 @@ var conditions = []struct {
 	{errNoRoute, codeNotFound},
 	{errNoMethod, codeMethodNotAllowed},
 	{errEncoding, codeUnsupported},
+	{errNameTaken, codeStreamNameTaken},
+	{errForkSourceGone, codeForkSourceGone},
 	{context.DeadlineExceeded, codeUnavailable},
 }
 
@@ -158,6 +196,9 @@ func (g *Gateway) writeProblem(c *gin.Context, err error) {
 	h["Content-Type"] = contentTypeProblem
 	if kind.retry {
 		h.Set("Retry-After", "1")
+	}
+	if errors.As(err, new(forbidden)) {
+		kind.status = http.StatusForbidden
 	}
 	c.Writer.WriteHeader(kind.status)
 	_, _ = c.Writer.Write(appendProblem(nil, p, kind))

@@ -28,7 +28,7 @@ func TestEveryRefusalHasAProblem(t *testing.T) {
 		want, err := event.DecodeRefusal(code, []byte(`{"epoch":3,"currentEpoch":4,"terminalOffset":5,"expected":6,"tail":7,
 			"expectedSeq":8,"receivedSeq":9,"producerEpoch":10,"currentProducerEpoch":11,"seq":12,"limit":13,"index":14,"reason":"r \"q\"",
 			"run":{"runId":"r"},"activeRunId":"a","holder":"h","expiresInMs":15,"what":"w","offset":16,
-			"stored":{"a":1},"replayed":{"a":2},"field":"a","hint":"h"}`))
+			"interruptId":"i","interruptStatus":"resolved","byRunId":"b","stored":{"a":1},"replayed":{"a":2},"field":"a","hint":"h"}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,8 +60,9 @@ func TestEveryRefusalHasAProblem(t *testing.T) {
 func TestOtherProblems(t *testing.T) {
 	t.Parallel()
 	errs := map[string]error{
-		codeBadRequest: &inputError{"query", "from", "is odd"},
-		codeInternal:   errors.New("anything"),
+		codeBadRequest:  &inputError{"query", "from", "is odd"},
+		codeInternal:    errors.New("anything"),
+		codeChangesGone: &changesGone{1, 2, 3},
 	}
 	for _, c := range conditions {
 		errs[c.code] = fmt.Errorf("wrapped: %w", c.err)
@@ -98,7 +99,7 @@ func TestOtherProblems(t *testing.T) {
 // Handlers never choose the status of a failure: only the table's writer and the readiness answer do.
 func TestStatusesComeFromTheTable(t *testing.T) {
 	t.Parallel()
-	allowed := map[string]bool{"problem.go": true, "service.go": true}
+	allowed := map[string]bool{"problem.go": true, "service.go": true, "control_problem.go": true}
 	fset := token.NewFileSet()
 	names, err := filepath.Glob("*.go")
 	if err != nil || len(names) == 0 {
@@ -115,7 +116,7 @@ func TestStatusesComeFromTheTable(t *testing.T) {
 		ast.Inspect(file, func(n ast.Node) bool {
 			if sel, ok := n.(*ast.SelectorExpr); ok && strings.HasPrefix(sel.Sel.Name, "Status") {
 				switch sel.Sel.Name {
-				case "StatusOK", "StatusCreated", "StatusAccepted", "StatusNoContent", "StatusNotModified", "Status",
+				case "StatusOK", "StatusCreated", "StatusAccepted", "StatusNoContent", "StatusNotModified", "Status", "StatusCode",
 					"StatusLost", "StatusCancelled": // of a run
 				default:
 					t.Errorf("%s: %s", fset.Position(n.Pos()), sel.Sel.Name)

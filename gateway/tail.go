@@ -7,8 +7,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/gin-gonic/gin"
-
 	"github.com/runlog/runlog/event"
 )
 
@@ -20,19 +18,16 @@ import (
 // between two events; when the reader takes longer than FlushTimeout to accept a write; or with the
 // reader. It never skips an event: whoever is cut off resumes with its cursor.
 type tail struct {
-	g     *Gateway
-	c     *gin.Context
+	feed
 	sel   selection
 	live  bool
-	sse   bool
 	frame framer
 	join  *event.Scope // begin with a snapshot of this scope; nil: with the events
+	held  []string     // ids of the messages that a joining client has already
+	late  bool         // a joining client must be told of the thread before a run's first event
 
-	rc     *http.ResponseController
-	watch  Watch
-	opened bool // the answer has begun: errors can only end it now
-	sent   int  // events
-	whole  bool // everything that was asked for has been sent
+	sent  int  // events
+	whole bool // everything that was asked for has been sent
 }
 
 // serve answers the request. An error is returned only before the answer has begun.
@@ -77,8 +72,12 @@ var errReader = errors.New("the reader is gone or too slow")
 
 // run goes from the first read to the end.
 func (t *tail) run(ctx context.Context) error {
-	page, err := t.begin(ctx)
-	if err != nil {
+	var page event.Page
+	found, err := t.begin(ctx, func() (err error) {
+		page, err = t.locate(ctx)
+		return err
+	})
+	if !found || err != nil {
 		return err
 	}
 	if t.sse && page.Ended && t.sel.from >= page.Tail {
@@ -115,6 +114,9 @@ func (t *tail) run(ctx context.Context) error {
 func (t *tail) start(ctx context.Context) error {
 	if t.join == nil {
 		return t.open()
+	}
+	if err := t.awaitFirst(ctx); err != nil {
+		return err
 	}
 	prelude, free, err := t.prelude(ctx)
 	if err != nil {
@@ -171,58 +173,6 @@ func (t *tail) pump(ctx context.Context) (event.Page, error) {
 	return page, nil
 }
 
-// wait returns when there may be something to read; it writes heartbeats meanwhile.
-func (t *tail) wait(ctx context.Context, changed <-chan struct{}) error {
-	beat := time.NewTimer(t.g.cfg.Heartbeat)
-	defer beat.Stop()
-	for {
-		select {
-		case <-changed:
-			return nil
-		case <-t.g.draining:
-			return nil
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-beat.C:
-			if err := t.comment(); err != nil {
-				return err
-			}
-			beat.Reset(t.g.cfg.Heartbeat)
-		}
-	}
-}
-
-// begin finds the cursor, or proves that it is not there. Server-sent events keep the reader
-// waiting, with an answer that has begun, while nothing can be proved; the other form has no way to
-// say nothing, so it fails.
-func (t *tail) begin(ctx context.Context) (event.Page, error) {
-	for {
-		page, err := t.locate(ctx)
-		if err == nil || !t.sse || problemOf(err).code != codeUnavailable {
-			return page, err
-		}
-		if err := t.open(); err != nil {
-			return page, err
-		}
-		if err := t.comment(); err != nil {
-			return page, err
-		}
-		retry := time.NewTimer(beginAgain)
-		select {
-		case <-t.watch.C():
-		case <-retry.C:
-		case <-t.g.draining:
-			err = errDrained
-		case <-ctx.Done():
-			err = context.Cause(ctx)
-		}
-		retry.Stop()
-		if errors.Is(err, errDrained) || ctx.Err() != nil {
-			return page, err
-		}
-	}
-}
-
 // beginAgain paces the attempts to find a cursor while no leader answers.
 const beginAgain = time.Second
 
@@ -251,48 +201,5 @@ func (t *tail) pastEnd(ctx context.Context, page *event.Page, err error) error {
 		return err
 	}
 	*page = event.Page{Tail: run.Tail, Ended: true}
-	return nil
-}
-
-// open begins the answer.
-func (t *tail) open() error {
-	if t.opened {
-		return nil
-	}
-	t.opened = true
-	h := t.c.Writer.Header()
-	h.Set("Cache-Control", "no-cache")
-	if !t.sse {
-		h["Content-Type"] = contentTypeNDJSON
-		t.c.Writer.WriteHeader(http.StatusOK)
-		return t.write(nil)
-	}
-	h["Content-Type"] = contentTypeSSE
-	h.Set("X-Accel-Buffering", "no") // proxies of nginx's family hold back nothing
-	t.c.Writer.WriteHeader(http.StatusOK)
-	return t.write([]byte("retry: 1000\n\n"))
-}
-
-// comment writes a line that no reader sees, which keeps proxies from cutting an idle connection.
-func (t *tail) comment() error {
-	if !t.sse {
-		return nil
-	}
-	return t.write([]byte(":\n\n"))
-}
-
-// write hands bytes to the reader at once.
-func (t *tail) write(b []byte) error {
-	_ = t.rc.SetWriteDeadline(time.Now().Add(t.g.cfg.FlushTimeout))
-	if len(b) > 0 {
-		if _, err := t.c.Writer.Write(b); err != nil {
-			return errors.Join(errReader, err)
-		}
-	} else {
-		t.c.Writer.WriteHeaderNow()
-	}
-	if err := ignoreUnsupported(t.rc.Flush()); err != nil {
-		return errors.Join(errReader, err)
-	}
 	return nil
 }

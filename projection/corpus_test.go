@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -102,7 +103,7 @@ func TestCorpusUpToTheFirstTerminal(t *testing.T) {
 	}
 }
 
-// ownRun is a run of testdata/runs. Its client part is what the published client holds after
+// ownRun is a run of testdata/runs, or the runs of a thread of testdata/threads. Its client part is what the published client holds after
 // each event, written by conformance/agui ("npm run golden").
 type ownRun struct {
 	name    string
@@ -112,7 +113,8 @@ type ownRun struct {
 
 func ownRuns(t testing.TB) []ownRun {
 	t.Helper()
-	files, err := filepath.Glob("testdata/runs/*.txtar")
+	files, err := filepath.Glob("testdata/*s/*.txtar")
+	files = slices.DeleteFunc(files, func(f string) bool { return strings.Contains(f, "tools") })
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no runs in testdata: %v", err)
 	}

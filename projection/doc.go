@@ -16,6 +16,12 @@
 // them or, behind its compatibility boundary, gives them random ids that no two clients share;
 // here they are dropped, and stay readable as events.
 //
+// # Threads
+//
+// A thread's runs are folded one after the other, with [BeginRun] before each. The fold stays the
+// client's; [History] renders it as a model can be given it, [Connect] brings a client to where it
+// stands, and [Envelope] packs it up for a fresh run, which the folds then do not take in again.
+//
 // # Bytes
 //
 // A delta is a string of UTF-16 units, and a producer may split it anywhere, also between the

@@ -71,6 +71,8 @@ type call struct {
 	args      []byte // body of a JSON string
 	encrypted string
 	meta      metadata
+	turn      uint64 // the fold's when the call was last started; 0: it came in a message
+	again     int    // how long args were when a later run started the call again
 }
 
 // appendText appends a delta, the body of a JSON string. Content that is not text is dropped
@@ -88,14 +90,8 @@ func (m *message) appendJSON(dst []byte) []byte {
 	dst = appendMember(dst, "role", `"`+roleNames[m.role]+`"`)
 	dst = appendMember(dst, "name", m.name)
 	dst = appendMember(dst, "activityType", m.activityType)
-	switch m.kind {
-	case contentText:
-		dst = append(appendName(dst, "content"), '"')
-		dst = append(append(dst, m.text...), '"')
-	case contentJSON:
-		dst = append(appendName(dst, "content"), m.text...)
-	case contentDoc:
-		dst = m.doc.appendJSON(appendName(dst, "content"))
+	if m.kind != contentNone {
+		dst = m.appendContent(appendName(dst, "content"))
 	}
 	if m.hasCalls {
 		dst = append(appendName(dst, "toolCalls"), '[')
@@ -115,6 +111,31 @@ func (m *message) appendJSON(dst []byte) []byte {
 		dst = m.meta.appendJSON(appendName(dst, "metadata"))
 	}
 	return append(dst, '}')
+}
+
+// appendContent appends the content as JSON, nothing when there is none.
+func (m *message) appendContent(dst []byte) []byte {
+	switch m.kind {
+	case contentText:
+		dst = append(append(dst, '"'), m.text...)
+		return append(dst, '"')
+	case contentJSON:
+		return append(dst, m.text...)
+	case contentDoc:
+		return m.doc.appendJSON(dst)
+	}
+	return dst
+}
+
+// once returns the call as its last start made it. A resumed run tells its calls again, under the
+// ids they had; the client then holds the arguments twice in a row, which is no JSON any more.
+func (c *call) once() *call {
+	if c.again == 0 || c.again == len(c.args) {
+		return c
+	}
+	own := *c
+	own.args = c.args[c.again:]
+	return &own
 }
 
 func (c *call) appendJSON(dst []byte) []byte {

@@ -47,6 +47,7 @@ func parseMessage(raw []byte) (*message, bool) {
 	if m.role == roleActivity && m.doc == nil {
 		return nil, false
 	}
+	m.cutEnvelope()
 	return m, !it.bad
 }
 

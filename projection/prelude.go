@@ -14,7 +14,11 @@ import "github.com/runlog/runlog/event"
 // seen. transcript and state must come from [New] with KindTranscript and KindState; state may
 // be nil.
 func Prelude(run event.RunID, thread event.ThreadID, transcript, state Fold) [][]byte {
-	t := transcript.(*transcriptFold)
+	return prelude(run, thread, transcript.(*transcriptFold), state, nil)
+}
+
+// prelude puts first in front of the MESSAGES_SNAPSHOT, if it is not nil.
+func prelude(run event.RunID, thread event.ThreadID, t *transcriptFold, state Fold, first []byte) [][]byte {
 	started := appendMember([]byte(`{"type":"RUN_STARTED"`), "threadId", quote(string(thread)))
 	out := [][]byte{append(appendMember(started, "runId", quote(string(run))), '}')}
 	if s, ok := state.(*stateFold); ok && s.set {
@@ -26,6 +30,9 @@ func Prelude(run event.RunID, thread event.ThreadID, transcript, state Fold) [][
 		if t.dropped(k) {
 			out = append(out, t.orphan(k))
 		}
+	}
+	if first != nil {
+		out = append(out, first)
 	}
 	b := t.AppendJSON([]byte(`{"type":"MESSAGES_SNAPSHOT","messages":`))
 	out = append(out, append(b, '}'))

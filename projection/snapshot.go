@@ -10,7 +10,12 @@ func (t *transcriptFold) messagesSnapshot(f *fields) {
 	}
 	last := make(map[string]*message, len(snapshot)) // of a repeated id, the last
 	var has omissions
+	quoted := make(map[string]bool) // ids that an envelope repeats: they say that the message is still there
 	for _, m := range snapshot {
+		if m.envelope() {
+			quoted[keyOf(m.id)] = true
+			continue
+		}
 		last[keyOf(m.id)] = m
 		has.activity = has.activity || m.role == roleActivity
 		has.reasoning = has.reasoning || m.role == roleReasoning
@@ -25,7 +30,7 @@ func (t *transcriptFold) messagesSnapshot(f *fields) {
 		switch {
 		case m != nil:
 			m.shared = present[key]
-		case has.keeps(e.msg):
+		case quoted[key], has.keeps(e.msg):
 			m = e.msg
 		default:
 			continue
@@ -34,7 +39,7 @@ func (t *transcriptFold) messagesSnapshot(f *fields) {
 		msgs = append(msgs, m)
 	}
 	for _, m := range snapshot {
-		if !present[keyOf(m.id)] {
+		if !present[keyOf(m.id)] && !m.envelope() {
 			msgs = append(msgs, m)
 		}
 	}
@@ -113,8 +118,10 @@ func memberOf(obj []byte, want string) []byte {
 	}
 }
 
-// runStarted appends the messages of the run's input that the conversation does not hold yet.
+// runStarted appends the messages of the run's input that the conversation does not hold yet. An
+// envelope is not entered: it repeats what the log holds.
 func (t *transcriptFold) runStarted(f *fields) {
+	t.turn++
 	if !isObject(f.get(fInput)) {
 		return
 	}
@@ -127,7 +134,7 @@ func (t *transcriptFold) runStarted(f *fields) {
 		return
 	}
 	for _, m := range msgs {
-		if t.conv.byID[keyOf(m.id)] == nil {
+		if t.conv.byID[keyOf(m.id)] == nil && !m.envelope() {
 			t.push(m)
 		}
 	}

@@ -14,6 +14,7 @@ type toolsFold struct {
 	byID  map[string]*toolCall
 	// started holds the calls that the present run started, as the client's own tally does.
 	started []*toolCall
+	run     string // JSON string: the thread's run being folded; "" when one run is folded alone
 	bytes   int
 }
 
@@ -28,7 +29,9 @@ type toolCall struct {
 	result                string // JSON value; "" when the result carried no content
 	interrupted           bool   // the cluster closed it
 	pending               bool   // its run ended, and the client owes the result
+	run, resultRun        string // of a thread: the runs that made it and that answered it
 	inRun                 bool   // it is in toolsFold.started
+	again                 bool   // a later run started it again, and has sent no arguments yet
 }
 
 // moment is an event's place and time.
@@ -71,6 +74,7 @@ func (t *toolsFold) Apply(r event.Record) {
 		t.result(&f, now)
 	case event.TypeRunStarted:
 		t.leaveRun()
+		t.inputResults(&f, now)
 	case event.TypeRunFinished:
 		t.finish(f.get(fOutcome))
 	}
@@ -86,17 +90,19 @@ func (t *toolsFold) chunk(f *fields, s step, now moment) {
 	t.arguments([]byte(s.lane.key), f.body(fDelta))
 }
 
-// start lists a call, or opens a listed one again: its arguments then go on, as in the transcript.
+// start lists a call, or opens a listed one again. Its arguments then go on, as in the transcript;
+// when it is another run that started it again they are told anew, not added to.
 func (t *toolsFold) start(id, name, parent, sub string, now moment) {
 	c := t.byID[keyOf(id)]
 	if c == nil {
-		c = &toolCall{id: id, name: name, parent: parent, sub: sub, started: now}
+		c = &toolCall{id: id, name: name, parent: parent, sub: sub, run: t.run, started: now}
 		t.byID[keyOf(id)] = c
 		t.list = append(t.list, c)
-		t.bytes += 2*overhead + len(id) + len(name) + len(parent) + len(sub)
+		t.bytes += 2*overhead + len(id) + len(name) + len(parent) + len(sub) + len(t.run)
 	} else {
 		c.name = name
 		c.ended = nil
+		c.again = !c.inRun && len(c.args) > 0
 	}
 	if !c.inRun {
 		c.inRun = true
@@ -106,6 +112,10 @@ func (t *toolsFold) start(id, name, parent, sub string, now moment) {
 
 func (t *toolsFold) arguments(key, body []byte) {
 	if c := t.byID[string(key)]; c != nil {
+		if c.again && len(body) > 0 {
+			t.bytes -= len(c.args)
+			c.args, c.again = nil, false
+		}
 		c.args = append(c.args, body...)
 		t.bytes += len(body)
 	}
@@ -123,13 +133,34 @@ func (t *toolsFold) result(f *fields, now moment) {
 	if c == nil || c.resulted != nil {
 		return
 	}
-	c.resulted, c.pending = &now, false
-	c.resultMessageID, c.result = string(f.get(fMessageID)), string(f.get(fContent))
-	t.bytes += len(c.result) + len(c.resultMessageID)
+	t.answer(c, string(f.get(fMessageID)), string(f.get(fContent)), now)
 	if string(memberOf(f.get(fMetadata), "interrupted")) == "true" {
 		c.interrupted = true
 		if c.ended == nil {
 			c.ended = &now
+		}
+	}
+}
+
+func (t *toolsFold) answer(c *toolCall, messageID, content string, now moment) {
+	c.resulted, c.pending, c.resultRun = &now, false, t.run
+	c.resultMessageID, c.result = messageID, content
+	t.bytes += len(content) + len(messageID) + len(t.run)
+}
+
+// inputResults takes in what the client answered: a tool message in the input of a run answers the
+// call of an earlier one.
+func (t *toolsFold) inputResults(f *fields, now moment) {
+	if len(t.list) == 0 || !isObject(f.get(fInput)) {
+		return
+	}
+	msgs, _ := parseMessages(memberOf(f.get(fInput), "messages"))
+	for _, m := range msgs {
+		if m.role != roleTool {
+			continue
+		}
+		if c := t.byID[keyOf(m.toolCallID)]; c != nil && c.resulted == nil && !m.envelope() {
+			t.answer(c, m.id, string(m.appendContent(nil)), now)
 		}
 	}
 }
@@ -206,6 +237,7 @@ func (t *toolsFold) AppendJSON(dst []byte) []byte {
 func (c *toolCall) appendJSON(dst []byte) []byte {
 	dst = append(dst, '{')
 	dst = appendMember(dst, "toolCallId", orEmpty(c.id))
+	dst = appendMember(dst, "runId", c.run)
 	dst = appendMember(dst, "name", orEmpty(c.name))
 	dst = append(appendName(dst, "arguments"), '"')
 	dst = append(append(dst, c.args...), '"')
@@ -215,6 +247,9 @@ func (c *toolCall) appendJSON(dst []byte) []byte {
 	dst = appendMoment(dst, "started", &c.started)
 	dst = appendMoment(dst, "ended", c.ended)
 	dst = appendMoment(dst, "result", c.resulted)
+	if c.resultRun != c.run {
+		dst = appendMember(dst, "resultRunId", c.resultRun)
+	}
 	dst = appendMember(dst, "resultMessageId", c.resultMessageID)
 	dst = appendMember(dst, "result", c.result)
 	return append(dst, '}')

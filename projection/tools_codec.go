@@ -3,8 +3,8 @@ package projection
 import "github.com/runlog/runlog/event"
 
 // toolsVersion is the layout that MarshalBinary writes: the calls in order, the numbers of those
-// that the present run started, the open chunk streams.
-const toolsVersion = 1
+// that the present run started, the present run, the open chunk streams.
+const toolsVersion = 2
 
 // Bits of a call's flags.
 const (
@@ -12,6 +12,7 @@ const (
 	callResulted    = 1 << 1
 	callInterrupted = 1 << 2
 	callPending     = 1 << 3
+	callAgain       = 1 << 4
 )
 
 // MarshalBinary returns the fold.
@@ -27,6 +28,7 @@ func (t *toolsFold) MarshalBinary() ([]byte, error) {
 	for _, c := range t.started {
 		e.uint(uint64(number[c]))
 	}
+	e.string(t.run)
 	e.lanes(&t.lanes)
 	return e.out, nil
 }
@@ -43,7 +45,7 @@ func (t *toolsFold) UnmarshalBinary(data []byte) error {
 		n.list = append(n.list, c)
 		n.byID[keyOf(c.id)] = c
 		n.bytes += 2*overhead + len(c.id) + len(c.name) + len(c.parent) + len(c.sub) +
-			len(c.args) + len(c.result) + len(c.resultMessageID)
+			len(c.args) + len(c.result) + len(c.resultMessageID) + len(c.run) + len(c.resultRun)
 	}
 	for range d.count() {
 		i := d.uint()
@@ -53,6 +55,7 @@ func (t *toolsFold) UnmarshalBinary(data []byte) error {
 		n.list[i].inRun = true
 		n.started = append(n.started, n.list[i])
 	}
+	n.run = d.raw()
 	d.lanes(&n.lanes)
 	if err := d.end(); err != nil {
 		return err
@@ -75,8 +78,11 @@ func (e *encoder) toolCall(c *toolCall) {
 	if c.pending {
 		flags |= callPending
 	}
+	if c.again {
+		flags |= callAgain
+	}
 	e.byte(flags)
-	for _, s := range []string{c.id, c.name, c.parent, c.sub, c.resultMessageID, c.result} {
+	for _, s := range []string{c.id, c.name, c.parent, c.sub, c.run, c.resultRun, c.resultMessageID, c.result} {
 		e.string(s)
 	}
 	e.bytes(c.args)
@@ -92,7 +98,7 @@ func (d *decoder) toolCall() *toolCall {
 	flags := d.byte()
 	c := &toolCall{
 		id: d.raw(), name: d.raw(), parent: d.raw(), sub: d.raw(),
-		resultMessageID: d.raw(), result: d.string(), args: d.copy(),
+		run: d.raw(), resultRun: d.raw(), resultMessageID: d.raw(), result: d.string(), args: d.copy(),
 	}
 	c.started = d.moment()
 	if flags&callEnded != 0 {
@@ -103,6 +109,7 @@ func (d *decoder) toolCall() *toolCall {
 		m := d.moment()
 		c.resulted = &m
 	}
+	c.again = flags&callAgain != 0
 	c.interrupted, c.pending = flags&callInterrupted != 0, flags&callPending != 0
 	return c
 }

@@ -7,7 +7,8 @@ type transcriptFold struct {
 	lanes lanes
 	conv  conversation
 	spans spans
-	bytes int // estimate of the serialised size
+	turn  uint64 // counts the runs that began
+	bytes int    // estimate of the serialised size
 }
 
 func newTranscript() *transcriptFold {
@@ -126,11 +127,14 @@ func (t *transcriptFold) textContent(f *fields, key []byte) {
 func (t *transcriptFold) callStart(f *fields, id, name, parent, sub string) {
 	if ref, ok := t.conv.calls[keyOf(id)]; ok {
 		ref.call.name = name // a replayed START keeps the arguments
+		if ref.call.turn != t.turn {
+			ref.call.turn, ref.call.again = t.turn, len(ref.call.args)
+		}
 		t.bytes += ref.call.meta.merge(f.get(fMetadata))
 		return
 	}
 	owner := t.callOwner(id, parent, sub)
-	c := &call{id: id, name: name}
+	c := &call{id: id, name: name, turn: t.turn}
 	t.conv.addCall(owner, c)
 	t.bytes += c.size() + c.meta.merge(f.get(fMetadata))
 }

@@ -1,8 +1,8 @@
 package projection
 
 // transcriptVersion is the layout that MarshalBinary writes: the messages (each once), their
-// places in the array, the open chunk streams, the open spans.
-const transcriptVersion = 1
+// places in the array, the number of runs, the open chunk streams, the open spans.
+const transcriptVersion = 2
 
 // MarshalBinary returns the fold.
 func (t *transcriptFold) MarshalBinary() ([]byte, error) {
@@ -27,6 +27,7 @@ func (t *transcriptFold) MarshalBinary() ([]byte, error) {
 	for _, i := range places {
 		e.uint(uint64(i))
 	}
+	e.uint(t.turn)
 	e.lanes(&t.lanes)
 	e.spans(&t.spans)
 	return e.out, nil
@@ -50,6 +51,7 @@ func (t *transcriptFold) UnmarshalBinary(data []byte) error {
 		}
 		n.push(table[i])
 	}
+	n.turn = d.uint()
 	d.lanes(&n.lanes)
 	d.spans(&n.spans)
 	if err := d.end(); err != nil {
@@ -77,6 +79,8 @@ func (e *encoder) message(m *message) {
 		e.string(c.name)
 		e.bytes(c.args)
 		e.string(c.encrypted)
+		e.uint(c.turn)
+		e.uint(uint64(c.again))
 		e.metadata(&c.meta)
 	}
 	e.string(m.toolCallID)
@@ -105,7 +109,12 @@ func (d *decoder) message() *message {
 	m.name = d.raw()
 	m.hasCalls = d.bool()
 	for range d.count() {
-		c := &call{id: d.raw(), name: d.raw(), args: d.copy(), encrypted: d.raw()}
+		c := &call{id: d.raw(), name: d.raw(), args: d.copy(), encrypted: d.raw(), turn: d.uint()}
+		if again := d.uint(); again <= uint64(len(c.args)) {
+			c.again = int(again)
+		} else {
+			d.bad = true
+		}
 		d.metadata(&c.meta)
 		m.calls = append(m.calls, c)
 	}

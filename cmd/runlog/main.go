@@ -21,12 +21,13 @@ type commandLine struct {
 	Serve      serveCmd      `cmd:"" help:"Run one node."`
 
 	Append     appendCmd     `cmd:"" help:"Append events, one JSON object a line, to a run."`
-	Tail       tailCmd       `cmd:"" help:"Follow a run's events until it ends."`
+	Tail       tailCmd       `cmd:"" help:"Follow a run's events until it ends, or a thread's across its runs."`
 	Replay     replayCmd     `cmd:"" help:"Send a host's whole stream again: append what the run lacks."`
-	Transcript transcriptCmd `cmd:"" help:"Print a run's messages."`
+	Transcript transcriptCmd `cmd:"" help:"Print the messages of a run or of a thread."`
 	Tools      toolsCmd      `cmd:"" help:"Print a run's tool calls."`
 	State      stateCmd      `cmd:"" help:"Print a run's shared state."`
-	Runs       runsCmd       `cmd:"" help:"List runs."`
+	Runs       runsCmd       `cmd:"" help:"List runs, or watch what happens to them."`
+	Threads    threadsCmd    `cmd:"" help:"List threads by their last activity."`
 	Lease      leaseCmd      `cmd:"" help:"Acquire, renew and release the leases of runs."`
 	Cancel     cancelCmd     `cmd:"" help:"Ask for a run's end; the cluster sees to it when its host does not."`
 	Cluster    clusterCmd    `cmd:"" help:"Look after the cluster."`

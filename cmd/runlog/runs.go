@@ -20,6 +20,8 @@ type runsCmd struct {
 	Parent string `help:"Only runs with this parent." placeholder:"RUN"`
 	Prefix string `help:"Only runs whose id begins so." placeholder:"TEXT"`
 	Oldest bool   `help:"Oldest first."`
+	Within *int64 `name:"expires-within-ms" help:"Only runs whose lease ends within so many milliseconds." placeholder:"MS"`
+	Watch  bool   `help:"Print what happens to runs from now on, until Ctrl-C; --prefix, --thread and --holder choose."`
 	Max    int    `help:"At most so many; 0: all." default:"100"`
 	Output string `short:"o" enum:"text,json" default:"text" help:"text, or json: one run a line."`
 }
@@ -29,6 +31,9 @@ func (c *runsCmd) Run(ctx context.Context, t *terminal) error {
 	cl, err := c.client()
 	if err != nil {
 		return err
+	}
+	if c.Watch {
+		return c.watch(ctx, cl, t.out)
 	}
 	print, flush := c.printer(t.out)
 	n := 0
@@ -54,8 +59,10 @@ func (c *runsCmd) query() event.RunQuery {
 		ThreadID:    event.ThreadID(c.Thread),
 		ParentRunID: event.RunID(c.Parent),
 		Prefix:      c.Prefix,
-		Ascending:   c.Oldest,
-		Limit:       event.MaxRunLimit,
+
+		ExpiresWithinMs: c.Within,
+		Ascending:       c.Oldest,
+		Limit:           event.MaxRunLimit,
 	}
 	if c.Max > 0 {
 		q.Limit = min(c.Max, q.Limit)

@@ -29,6 +29,7 @@ func TestScript(t *testing.T) {
 			"ready":     waitReady,
 			"kill9":     kill9,
 			"gone":      gone,
+			"appears":   appears,
 			"hangup":    hangUp,
 		},
 	})
@@ -111,6 +112,14 @@ func readPID(ts *testscript.TestScript, file string) int {
 	pid, err := strconv.Atoi(strings.TrimSpace(ts.ReadFile(file)))
 	ts.Check(err)
 	return pid
+}
+
+// appears waits until a file that something writes to holds a text.
+func appears(ts *testscript.TestScript, neg bool, args []string) {
+	poll(ts, args[1]+" does not appear in "+args[0], func() bool {
+		b, err := os.ReadFile(ts.MkAbs(args[0]))
+		return err == nil && strings.Contains(string(b), args[1])
+	})
 }
 
 // poll asks again and again until done says yes, for a minute at most.

@@ -11,11 +11,13 @@ import (
 
 // tailCmd follows a run.
 type tailCmd struct {
-	RunID event.RunID `arg:"" name:"run" help:"The run's id."`
+	RunID event.RunID `arg:"" optional:"" name:"run" help:"The run's id."`
 	connection
-	From   uint64 `help:"The first offset wanted." default:"0" placeholder:"OFFSET"`
-	Follow bool   `help:"Wait for what comes; --no-follow prints what is there." default:"true" negatable:""`
-	Output string `short:"o" enum:"text,json" default:"text" help:"text, or json: the events as they were appended, one a line."`
+	Thread event.ThreadID `help:"Follow all runs of this thread, until Ctrl-C." placeholder:"ID"`
+	After  string         `help:"With --thread: the cursor to go on from." default:"0.0" placeholder:"CURSOR"`
+	From   uint64         `help:"The first offset wanted." default:"0" placeholder:"OFFSET"`
+	Follow bool           `help:"Wait for what comes; --no-follow prints what is there." default:"true" negatable:""`
+	Output string         `short:"o" enum:"text,json" default:"text" help:"text, or json: the events as they were appended, one a line."`
 }
 
 // Run prints events until the run ends. An interrupt ends it too, and is no failure.
@@ -28,6 +30,12 @@ func (c *tailCmd) Run(ctx context.Context, t *terminal) error {
 	defer out.Flush()
 	print, finish := c.printer(out)
 	defer finish()
+	if (c.RunID == "") == (c.Thread == "") {
+		return usageError("name a run or a --thread")
+	}
+	if c.Thread != "" {
+		return c.thread(ctx, cl, out, print)
+	}
 	if !c.Follow {
 		return c.page(ctx, cl, print)
 	}
@@ -41,6 +49,37 @@ func (c *tailCmd) Run(ctx context.Context, t *terminal) error {
 		print(rec)
 		if err := out.Flush(); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// thread prints a thread's events, those that come too unless --no-follow.
+func (c *tailCmd) thread(ctx context.Context, cl *client.Client, out *bufio.Writer, print func(event.Record)) error {
+	at, err := event.ParseThreadCursor(c.After)
+	if err != nil {
+		return usageError("--after is " + err.Error())
+	}
+	end := at
+	if !c.Follow {
+		thread, err := cl.Thread(ctx, c.Thread, client.ThreadQuery{Limit: 1, Messages: new(int), Read: client.Read{Linearizable: true}})
+		if end = thread.Cursor; err != nil || end == (event.ThreadCursor{}) {
+			return err
+		}
+	}
+	for rec, err := range cl.ThreadTail(ctx, c.Thread, at) {
+		if err != nil {
+			if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		print(rec.Record)
+		if err := out.Flush(); err != nil {
+			return err
+		}
+		if !c.Follow && (rec.Cursor.Ordinal > end.Ordinal || rec.Cursor == end) {
+			return nil
 		}
 	}
 	return nil

@@ -1,22 +1,22 @@
 // The published AG-UI client as a function: events in, what it holds after each of them out.
-import { defaultApplyEvents, enforceEvents, transformChunks, verifyEvents } from "@ag-ui/client";
-import { Subject } from "rxjs";
+import { defaultApplyEvents, enforceEvents, HttpAgent, transformChunks, verifyEvents } from "@ag-ui/client";
+import { from, Subject } from "rxjs";
 
 process.env.SUPPRESS_TRANSFORMATION_WARNINGS = "true";
 console.warn = () => {}; // the reducer's warnings about what it ignores
 
 const tick = () => new Promise((resolve) => setImmediate(resolve));
 
-// start subscribes the client to a new stream; see prefixes and whole.
-function start({ verify = false, enforce = true } = {}) {
-  const agent = { messages: [], state: {}, pendingInterrupts: [] };
-  const input = { threadId: "t", runId: "r", state: {}, messages: [], tools: [], context: [] };
+// start subscribes the client to a new stream; see prefixes and whole. seed is what it holds before.
+function start({ verify = false, enforce = true, seed = { messages: [], state: {} } } = {}) {
+  const agent = { ...structuredClone(seed), pendingInterrupts: [] };
+  const input = { threadId: "t", runId: "r", state: agent.state, messages: [], tools: [], context: [] };
   const source = new Subject();
   let stream = source.asObservable();
   if (enforce) stream = enforceEvents()(stream);
   stream = transformChunks()(stream);
   if (verify) stream = verifyEvents()(stream);
-  const held = { messages: [], state: {}, error: null };
+  const held = { messages: agent.messages, state: agent.state, error: null };
   const done = new Promise((resolve) => {
     defaultApplyEvents(input, stream, agent, []).subscribe({
       next: (m) => {
@@ -57,4 +57,17 @@ export async function whole(events, options) {
   source.complete();
   await done;
   return { row: show(held), error: held.error };
+}
+
+// connect is the client's own connectAgent, whose transport every application supplies itself: it
+// hands over events. It returns the agent.
+export async function connect(events, initialMessages = []) {
+  class Connecting extends HttpAgent {
+    connect() {
+      return from(structuredClone(events));
+    }
+  }
+  const agent = new Connecting({ url: "http://unused", threadId: "t", initialMessages });
+  await agent.connectAgent();
+  return agent;
 }

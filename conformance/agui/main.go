@@ -41,11 +41,14 @@ func run(in io.Reader, out io.Writer, preludes bool) error {
 	for {
 		line, err := lines.ReadBytes('\n')
 		if len(line) > 1 {
-			var r struct{ Events []json.RawMessage }
+			var r struct {
+				Events []json.RawMessage
+				Held   []string
+			}
 			if err := json.Unmarshal(line, &r); err != nil {
 				return fmt.Errorf("read a run: %w", err)
 			}
-			if err := enc.Encode(fold(r.Events, preludes)); err != nil {
+			if err := enc.Encode(fold(r.Events, r.Held, preludes)); err != nil {
 				return fmt.Errorf("write an answer: %w", err)
 			}
 		}
@@ -58,13 +61,13 @@ func run(in io.Reader, out io.Writer, preludes bool) error {
 	}
 }
 
-func fold(events []json.RawMessage, preludes bool) answer {
+func fold(events []json.RawMessage, held []string, preludes bool) answer {
 	transcript, state := projection.New(projection.KindTranscript), projection.New(projection.KindState)
 	var a answer
 	for i, raw := range events {
 		if preludes && i > 0 { // before the first event there is nothing to join
 			var p []json.RawMessage
-			for _, e := range projection.Prelude("r", "t", transcript, state) {
+			for _, e := range projection.Connect("r", "t", transcript, state, held) {
 				p = append(p, e)
 			}
 			a.Preludes = append(a.Preludes, p)

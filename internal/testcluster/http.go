@@ -51,7 +51,7 @@ type front struct {
 }
 
 func newFront(n *Node) (*front, error) {
-	g, err := gateway.New(gateway.Config{Log: n.Node, Reader: reader{n.State}, Cluster: members{n.Node}, Leases: leases{n.Node, n.State}})
+	g, err := gateway.New(gateway.Config{Log: n.Node, Reader: reader{n.State}, Cluster: members{n.Node}, Leases: leases{n.Node, n.State}, Threads: threads{n.State}})
 	if err != nil {
 		return nil, err
 	}
@@ -103,6 +103,11 @@ func (f *front) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "pipe"
 type reader struct{ *fsm.Machine }
 
 func (r reader) Watch(id event.RunID) gateway.Watch { return r.Machine.Watch(id) }
+
+type threads struct{ *fsm.Machine }
+
+func (t threads) WatchThread(id event.ThreadID) gateway.Watch { return t.Machine.WatchThread(id) }
+func (t threads) WatchChanges() gateway.Watch                 { return t.Machine.WatchChanges() }
 
 type members struct{ *raftlog.Node }
 
