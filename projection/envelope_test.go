@@ -36,7 +36,7 @@ func mustEnvelope(t fataler, f Fold, chars int, format EnvelopeFormat) Rehydrati
 	return r
 }
 
-// Whatever the runs hold and however little room there is: an envelope stays within its bound,
+// R1_8: whatever the runs hold and however little room there is: an envelope stays within its bound,
 // keeps the newest, pairs each call with one result behind it, and is marked.
 func TestEnvelope(t *testing.T) {
 	t.Parallel()
