@@ -68,7 +68,11 @@ func runBroken(t *testing.T, file, was, is, pkg, law string) (string, error) {
 	if err := os.WriteFile(list, overlay, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("go", "test", "-overlay", list, "-count=1", "-run", "^"+law+"$", pkg, "-rapid.checks=300", "-rapid.nofailfile", "-rapid.shrinktime=1s")
+	args := []string{"test", "-overlay", list, "-count=1", "-run", "^" + law + "$", pkg, "-rapid.checks=300", "-rapid.nofailfile", "-rapid.shrinktime=1s"}
+	if pkg == "./proptest" {
+		args = append(args, "-schedules=3")
+	}
+	cmd := exec.Command("go", args...)
 	cmd.Dir = root
 	out, err := cmd.CombinedOutput()
 	return string(out), err
