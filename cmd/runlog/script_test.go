@@ -30,7 +30,9 @@ func TestScript(t *testing.T) {
 			"kill9":     kill9,
 			"gone":      gone,
 			"appears":   appears,
-			"hangup":    hangUp,
+
+			"conversation": conversation,
+			"hangup":       hangUp,
 		},
 	})
 }
