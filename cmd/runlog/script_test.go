@@ -32,6 +32,8 @@ func TestScript(t *testing.T) {
 			"appears":   appears,
 
 			"conversation": conversation,
+			"supervisor":   supervisor,
+			"abandon":      abandon,
 			"hangup":       hangUp,
 		},
 	})
