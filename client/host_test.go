@@ -51,7 +51,8 @@ func TestHandleAppend(t *testing.T) {
 }
 
 // TestHandleSettles: events whose outcome is unknown are sent again, as they were, before anything
-// else; events that were definitely not written are not.
+// else; events that were definitely not written are not, among them those that had to wait for others
+// to be settled.
 func TestHandleSettles(t *testing.T) {
 	t.Parallel()
 	f := newFakeRun()
@@ -61,7 +62,7 @@ func TestHandleSettles(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.fault("POST events", refuse(http.StatusServiceUnavailable, "unavailable", nil))
-	if _, err := h.Append(briefly(t), text("2")); !errors.Is(err, client.ErrOutcomeUnknown) || !strings.Contains(err.Error(), "earlier write") {
+	if _, err := h.Append(briefly(t), text("2")); !errors.Is(err, client.ErrUnavailable) || errors.Is(err, client.ErrOutcomeUnknown) || !strings.Contains(err.Error(), "earlier write") {
 		t.Fatal(err)
 	}
 	for _, w := range f.writes() {

@@ -14,7 +14,8 @@ import (
 //
 // An error is definite, and nothing was written, unless it is [ErrOutcomeUnknown]. Then the handle
 // keeps the events and settles them before its next write: once that succeeds they are in the run,
-// so they must not be appended again. A terminal event ends the renewals.
+// so they must not be appended again. While they cannot be settled, [ErrUnavailable] answers what is
+// to follow them, of which nothing is written or kept. A terminal event ends the renewals.
 func (h *Handle) Append(ctx context.Context, events ...event.Event) (Appended, error) {
 	ctx, done, err := h.begin(ctx)
 	if err != nil {
@@ -22,7 +23,7 @@ func (h *Handle) Append(ctx context.Context, events ...event.Event) (Appended, e
 	}
 	defer done()
 	if err := h.settle(ctx); err != nil {
-		return Appended{}, err
+		return Appended{}, earlier(err)
 	}
 	return h.write(ctx, h.batch(events))
 }
@@ -86,7 +87,7 @@ func (h *Handle) Replay(ctx context.Context, source Source, progress func(Replay
 	}
 	defer h.done()
 	if err := h.settle(ctx); err != nil {
-		return ReplayResult{}, err
+		return ReplayResult{}, earlier(err)
 	}
 	result, err := h.c.Replay(ctx, h.run.RunID, h.run.Epoch, source, func(p ReplayProgress) {
 		h.asked(p.CancelRequested)
@@ -135,6 +136,16 @@ func (h *Handle) settle(ctx context.Context) error {
 		return fmt.Errorf("settle an earlier write, before anything else is written: %w", err)
 	}
 	return nil
+}
+
+// earlier makes the error of an earlier write one about what was to follow it: of that, nothing was
+// sent, whatever became of the earlier write.
+func earlier(err error) error {
+	var refusal event.Refusal
+	if errors.As(err, &refusal) {
+		return fmt.Errorf("settle an earlier write, before anything else is written: %w", refusal)
+	}
+	return fmt.Errorf("%w: %v", ErrUnavailable, err) // %v: not unknown
 }
 
 // write sends a batch and takes note of what became of it.

@@ -26,6 +26,8 @@ func (r *replay) attempt(ctx context.Context, at uint32) (ReplayResult, *failure
 	defer cancel(nil)
 	w := newWatch(max(min(r.c.attempt, r.c.retry-r.silent), time.Millisecond), func() { cancel(errSilent) })
 	body := &replayBody{source: source, watch: w}
+	// The transport does not close it when the answer came early and a Read is under way.
+	defer body.Close()
 	result, f := r.exchange(ctx, at, body)
 	r.silent += w.stop()
 	if err := body.failed(); f != nil && err != nil {

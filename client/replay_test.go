@@ -102,6 +102,33 @@ func TestReplayRefused(t *testing.T) {
 	}
 }
 
+// TestReplayRefusedWhileOpen, R1_5: a refusal ends a replay whose agent is silent, and lets go of its source.
+func TestReplayRefusedWhileOpen(t *testing.T) {
+	t.Parallel()
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		defer conn.Close()
+		body := `{"status":409,"code":"fenced","epoch":1,"currentEpoch":2}`
+		fmt.Fprintf(conn, "HTTP/1.1 409 Conflict\r\nContent-Type: application/problem+json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+		io.Copy(io.Discard, conn) // until the client hangs up
+	})
+	r, w := io.Pipe()
+	done := make(chan error)
+	go func() {
+		_, err := newClient(t, url).Replay(t.Context(), "r", 1, func() (io.ReadCloser, error) { return r, nil }, nil)
+		done <- err
+	}()
+	if err := <-done; !errors.Is(err, event.ErrFenced) {
+		t.Error(err)
+	}
+	if _, err := io.WriteString(w, "{}\n"); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("the source is still read: %v", err)
+	}
+}
+
 // TestReplayGivesUp: without a server that takes it further, it ends, and says what is known.
 func TestReplayGivesUp(t *testing.T) {
 	t.Parallel()

@@ -97,8 +97,16 @@ func TestProblems(t *testing.T) {
 	t.Parallel()
 	text := page(t, "reference/http.md")
 	source := page(t, filepath.Join(root, "gateway", "problem.go"))
+	refusals := ""
+	files, err := filepath.Glob(filepath.Join(root, "event", "*refusal.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		refusals += page(t, f)
+	}
 	codes := map[string]string{} // by the name of the constant
-	for _, m := range regexp.MustCompile(`(?i)(code\w+)\s+= "(\w+)"`).FindAllStringSubmatch(source+page(t, filepath.Join(root, "event", "refusal.go"))+page(t, filepath.Join(root, "event", "interrupt_refusal.go")), -1) {
+	for _, m := range regexp.MustCompile(`(?i)(code\w+)\s+= "(\w+)"`).FindAllStringSubmatch(source+refusals, -1) {
 		codes[m[1]] = m[2]
 	}
 	rows := regexp.MustCompile(`(?m)^\t(?:event\.)?([cC]ode\w+): +\{status: (\d+)`).FindAllStringSubmatch(source, -1)

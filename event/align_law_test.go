@@ -181,7 +181,7 @@ func law(run []event.Event, whole [3]string, cut int, wy way, r *rand.Rand, faul
 
 func source(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
 
-// TestAlignmentLaw: for every cut of a generated run and every way to replay it.
+// TestAlignmentLaw, R3_1, R3_2, R3_3, R3_5: for every cut of a generated run and every way to replay it.
 func TestAlignmentLaw(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -80,7 +80,7 @@ func TestTooFarAhead(t *testing.T) {
 	}
 }
 
-// TestReportedCase: R3.8, a result and an answer brought by the successor.
+// TestReportedCase: R3_8, a result and an answer brought by the successor.
 func TestReportedCase(t *testing.T) {
 	t.Parallel()
 	run := agentrun.Legal([]string{

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -25,8 +26,15 @@ func genCommand() *rapid.Generator[Command] {
 		if rapid.Bool().Draw(t, "has epoch") {
 			epoch = ptr(Epoch(rapid.Uint64().Draw(t, "epoch")))
 		}
-		if rapid.Bool().Draw(t, "lease") {
+		switch rapid.IntRange(0, 5).Draw(t, "family") {
+		case 0:
 			return genLeaseCommand(t, run)
+		case 1:
+			return genStreamCommand(t)
+		case 5:
+			return genSubscriptionCommand(t)
+		case 2:
+			return genRunStreamCommand(t, run)
 		}
 		switch rapid.IntRange(1, 5).Draw(t, "kind") {
 		case 1:
@@ -127,6 +135,9 @@ func TestEntryGolden(t *testing.T) {
 			e(`{"type":"RUN_FINISHED","outcome":{"type":"interrupt","interrupts":[{"id":"i3","reason":"r"}]}}`)}}},
 		"delete_thread": DeleteThread{"t1"},
 	}
+	maps.Copy(golden, goldenStreamCommands())
+	maps.Copy(golden, goldenSubscriptionCommands())
+	maps.Copy(golden, goldenRunStreamCommands())
 	for name, c := range golden {
 		path := filepath.Join("testdata", "entries", name+".hex")
 		b := AppendEntry(nil, Entry{Time: 1_700_000_000_000, Commands: []Command{c}})
@@ -196,6 +207,8 @@ func TestRefusalsRoundTrip(t *testing.T) {
 		&Diverged{Offset: 3, Stored: []byte(`{"a":1}`), Replayed: []byte(`{"a":2}`), Field: "a", Hint: "why"}, &TooLarge{What: "w", Limit: 1}, &OffsetOutOfRange{Offset: 9, Tail: 3},
 		&InterruptNotPending{InterruptID: "i", Status: InterruptResolved, ByRunID: "r"},
 	}
+	full = append(full, fullStreamRefusals()...)
+	full = append(full, fullSubscriptionRefusals()...)
 	seen := map[string]bool{}
 	for _, r := range full {
 		seen[r.Code()] = true
@@ -228,6 +241,12 @@ func TestResultRoundTrip(t *testing.T) {
 		}
 		if rapid.Bool().Draw(t, "run") {
 			r.Run = &Run{RunID: "r", Tail: 5, TakeoverMs: ptr(int64(0)), Metadata: json.RawMessage(`{"n":12345678901234567890}`), Open: &Open{Messages: []string{"m"}, ToolCalls: []string{}}}
+		}
+		if rapid.Bool().Draw(t, "stream") {
+			r.Stream = genStreamResult(t)
+		} else if rapid.Bool().Draw(t, "subscription") {
+			r.NextWake = rapid.Bool().Draw(t, "next wake")
+			r.Subscription = &Subscription{ID: "s", Config: subscriptionConfig(), Generation: 4, WakeID: "w", Streams: []SubscribedStream{{"a", true, 1, 2}}}
 		}
 		got, err := DecodeResult(AppendResult(nil, r))
 		if err != nil || !reflect.DeepEqual(got, r) {

@@ -105,6 +105,12 @@ type Result struct {
 	Run *Run
 	// LockEpoch answers an AcquireLock.
 	LockEpoch Epoch
+	// Stream answers a command about a plain stream.
+	Stream *StreamResult
+	// Subscription answers a command about a subscription: what it is then. NextWake says that an
+	// AckWake ended one wake and began another.
+	Subscription *Subscription
+	NextWake     bool
 	// Index is the log index whose application made the result visible.
 	Index uint64
 }

@@ -29,6 +29,15 @@ func AppendCommand(dst []byte, c Command) []byte {
 	default:
 		var ok bool
 		if dst, ok = appendLeaseCommand(dst, c); !ok {
+			dst, ok = appendStreamCommand(dst, c)
+		}
+		if !ok {
+			dst, ok = appendRunStreamCommand(dst, c)
+		}
+		if !ok {
+			dst, ok = appendSubscriptionCommand(dst, c)
+		}
+		if !ok {
 			dst, ok = appendThreadCommand(dst, c)
 		}
 		if !ok {
@@ -83,6 +92,15 @@ func (w *wire) body(kind Kind) (Command, error) {
 		return DeleteRun{Run: RunID(w.string())}, nil
 	}
 	if c := w.leaseCommand(kind); c != nil {
+		return c, nil
+	}
+	if c := w.streamCommand(kind); c != nil {
+		return c, nil
+	}
+	if c := w.subscriptionCommand(kind); c != nil {
+		return c, nil
+	}
+	if c := w.runStreamCommand(kind); c != nil {
 		return c, nil
 	}
 	if c := w.threadCommand(kind); c != nil {

@@ -6,7 +6,7 @@ func AppendTarget(encoded []byte) (run RunID, epoch Epoch, ok bool) {
 	w := wire{b: encoded}
 	kind := Kind(w.byte())
 	body := wire{b: w.bytes()}
-	if w.err != nil || kind != KindAppend {
+	if w.err != nil || kind != KindAppend && kind != KindAppendRunStream {
 		return "", 0, false
 	}
 	run = RunID(body.string())

@@ -62,6 +62,11 @@ func CheckID(field, s string) error {
 	case !utf8.ValidString(s):
 		return &IDError{field, "is not valid UTF-8"}
 	}
+	return checkControl(field, s)
+}
+
+// checkControl refuses control characters: they would break lines of logs and headers.
+func checkControl(field, s string) error {
 	for i, r := range s {
 		if r < 0x20 || r == 0x7f || (r >= 0x80 && r < 0xa0) {
 			return &IDError{field, fmt.Sprintf("has a control character at byte %d", i)}

@@ -301,11 +301,18 @@ var ErrUnknownCode = errors.New("unknown refusal code")
 // DecodeRefusal returns the refusal with that code, its data read from a JSON object that may
 // hold other fields too.
 func DecodeRefusal(code string, fields []byte) (Refusal, error) {
-	mk, ok := refusals[code]
-	if !ok {
-		return nil, fmt.Errorf("%w %q", ErrUnknownCode, code)
+	for _, known := range allRefusals {
+		if mk, ok := known[code]; ok {
+			return decodeRefusal(mk(), code, fields)
+		}
 	}
-	r := mk()
+	return nil, fmt.Errorf("%w %q", ErrUnknownCode, code)
+}
+
+// allRefusals are the refusals about runs, about plain streams and about subscriptions, by code.
+var allRefusals = []map[string]func() Refusal{refusals, streamRefusals, subscriptionRefusals}
+
+func decodeRefusal(r Refusal, code string, fields []byte) (Refusal, error) {
 	if err := json.Unmarshal(fields, r); err != nil {
 		return nil, fmt.Errorf("refusal %s: %w", code, err)
 	}
@@ -314,9 +321,11 @@ func DecodeRefusal(code string, fields []byte) (Refusal, error) {
 
 // RefusalCodes returns every code that [DecodeRefusal] knows, in no particular order.
 func RefusalCodes() []string {
-	codes := make([]string, 0, len(refusals))
-	for c := range refusals {
-		codes = append(codes, c)
+	var codes []string
+	for _, known := range allRefusals {
+		for c := range known {
+			codes = append(codes, c)
+		}
 	}
 	return codes
 }

@@ -19,6 +19,12 @@ const (
 	resultLock
 )
 
+// What may follow the parts that the first byte names: one of these, and what it says.
+const (
+	resultStream       = 1
+	resultSubscription = 2
+)
+
 // AppendResult appends the encoding of r to dst.
 func AppendResult(dst []byte, r Result) []byte {
 	var mask byte
@@ -50,6 +56,13 @@ func AppendResult(dst []byte, r Result) []byte {
 	}
 	if mask&resultLock != 0 {
 		dst = binary.AppendUvarint(dst, uint64(r.LockEpoch))
+	}
+	switch {
+	case r.Stream != nil:
+		dst = appendStreamResult(append(dst, resultStream), r.Stream)
+	case r.Subscription != nil:
+		dst = appendFlag(append(dst, resultSubscription), r.NextWake)
+		dst = appendBytes(dst, mustJSON(r.Subscription))
 	}
 	return dst
 }
@@ -85,6 +98,22 @@ func DecodeResult(b []byte) (Result, error) {
 	}
 	if mask&resultLock != 0 {
 		r.LockEpoch = Epoch(w.uvarint())
+	}
+	if len(w.b) > 0 {
+		switch w.byte() {
+		case resultStream:
+			r.Stream = w.streamResult()
+		case resultSubscription:
+			r.NextWake = w.byte() != 0
+			r.Subscription = new(Subscription)
+			if raw := w.bytes(); w.err == nil {
+				if err := json.Unmarshal(raw, r.Subscription); err != nil {
+					return Result{}, fmt.Errorf("result's subscription: %w", err)
+				}
+			}
+		default:
+			w.fail()
+		}
 	}
 	return r, w.done("result")
 }

@@ -3,6 +3,7 @@ package fsm
 import (
 	"encoding/binary"
 	"fmt"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/hashicorp/raft"
@@ -42,6 +43,7 @@ func (m *Machine) Apply(l *raft.Log) any {
 	m.waitForRoom()
 	a := applier{m: m, index: l.Index}
 	results := a.entry(l, entry)
+	m.appliedAt = time.Now() // for views alone: see clocksNow
 	cut := m.active.wantsCut()
 	m.mu.Unlock()
 
@@ -100,6 +102,9 @@ type applier struct {
 func (a *applier) entry(l *raft.Log, e event.Entry) []event.Result {
 	mt := &a.m.active.meta
 	mt.index, mt.term = l.Index, l.Term
+	if !beginsTerm(e) {
+		mt.uptime += max(0, int64(e.Time-mt.now))
+	}
 	mt.now = max(mt.now, e.Time)
 	a.now = mt.now
 	a.effects.Reset()
@@ -121,8 +126,19 @@ func (a *applier) entry(l *raft.Log, e event.Entry) []event.Result {
 	}
 	mt.stateHash = a.effects.Sum64()
 	mt.names, mt.nameSum = uint64(len(a.m.names.set)), a.m.names.sum
+	mt.streams = a.m.streamNames.proof()
 	mt.threads, mt.threadSum = uint64(len(a.m.threads.set)), a.m.threads.sum
 	return results
+}
+
+// beginsTerm reports whether the entry opens a leader's term: the time before it was nobody's.
+func beginsTerm(e event.Entry) bool {
+	for _, c := range e.Commands {
+		if _, ok := c.(event.LeaderStart); ok {
+			return true
+		}
+	}
+	return false
 }
 
 // command dispatches on the kind: one file per command. An error is damage; refusals are results.
@@ -142,6 +158,15 @@ func (a *applier) command(position int, c event.Command) (event.Result, error) {
 		return a.leaderStart(&c)
 	}
 	if r, err, ok := a.leaseCommand(c); ok {
+		return r, err
+	}
+	if r, err, ok := a.streamCommand(position, c); ok {
+		return r, err
+	}
+	if r, err, ok := a.subscriptionCommand(position, c); ok {
+		return r, err
+	}
+	if r, err, ok := a.runStreamCommand(position, c); ok {
 		return r, err
 	}
 	return event.Result{}, fmt.Errorf("no rule for command kind %d", c.Kind())

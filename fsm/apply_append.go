@@ -72,7 +72,7 @@ func (a *applier) checkProducer(r *run, b *event.Batch) (*producing, *event.Resu
 	if b.Producer == nil {
 		return nil, nil, nil
 	}
-	all, err := a.m.producersOf(r)
+	all, err := a.m.producersOf(&r.logHead)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -155,7 +155,7 @@ func (a *applier) walk(r *run, events []event.Event) (*event.Walk, event.Refusal
 func (a *applier) write(r *run, b *event.Batch, p *producing, w *event.Walk) (event.Result, error) {
 	first := r.tail
 	for i := range b.Events {
-		a.m.active.addRecord(r, a.now, b.Events[i].Raw)
+		a.addBare(r, b.Events[i].Raw)
 	}
 	r.updatedAt = a.now
 	if err := a.dialogue(r, first, b.Events); err != nil {
@@ -165,7 +165,7 @@ func (a *applier) write(r *run, b *event.Batch, p *producing, w *event.Walk) (ev
 		return event.Result{}, err
 	}
 	if p != nil {
-		if err := a.remember(r, p, remembered{first: first, tail: r.tail, body: b.BodyHash}); err != nil {
+		if err := a.remember(&r.logHead, p, remembered{first: first, tail: r.tail, body: b.BodyHash}); err != nil {
 			return event.Result{}, err
 		}
 	}
@@ -180,22 +180,23 @@ func (a *applier) write(r *run, b *event.Batch, p *producing, w *event.Walk) (ev
 	return event.Result{Appended: event.Appended{FirstOffset: first, Tail: r.tail, CancelRequested: r.cancelRequested}}, nil
 }
 
-func (a *applier) remember(r *run, p *producing, done remembered) error {
-	all, err := a.m.producersOf(r)
+// remember takes note of a producer's accepted append.
+func (a *applier) remember(l *logHead, p *producing, done remembered) error {
+	all, err := a.m.producersOf(l)
 	if err != nil {
 		return err
 	}
 	next := p.known.next(p.ref, a.now, done)
 	if p.known == nil {
-		r.producers++
+		l.producers++
 		if p.forget != "" {
-			r.producers--
+			l.producers--
 			delete(all, p.forget)
-			a.m.active.dropProducer(r.sid, p.forget)
+			a.m.active.dropProducer(l.sid, p.forget)
 		}
 	}
 	all[next.id] = next
-	a.m.active.setProducer(r.sid, next)
+	a.m.active.setProducer(l.sid, next)
 	return nil
 }
 

@@ -74,7 +74,7 @@ func (a *applier) createNew(position int, c *event.CreateRun) (event.Result, err
 	}
 	a.setMetadata(r, c.Metadata)
 	if walk != nil {
-		a.m.active.addRecord(r, a.now, c.Started.Raw)
+		a.m.active.addRecord(&r.logHead, r.epoch, a.now, c.Started.Raw)
 		if err := a.dialogue(r, 0, []event.Event{*c.Started}); err != nil {
 			return event.Result{}, err
 		}
@@ -91,7 +91,7 @@ func (a *applier) createNew(position int, c *event.CreateRun) (event.Result, err
 // newRun returns a run that is not part of the state yet.
 func (a *applier) newRun(position int, id event.RunID, thread event.ThreadID, parent event.RunID, strict bool) *run {
 	return &run{head: head{
-		id: id, thread: thread, parent: parent, sid: newStreamID(a.index, position), strict: strict,
+		id: id, thread: thread, parent: parent, logHead: logHead{sid: newStreamID(a.index, position)}, strict: strict,
 		status: event.StatusRunning, startedAt: a.now, updatedAt: a.now,
 	}}
 }

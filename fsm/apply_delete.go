@@ -28,7 +28,7 @@ func (a *applier) drop(r *run) error {
 	}
 	o := a.m.active
 	o.setName(r.id, nameEntry{sid: r.sid, deleted: true})
-	o.dropRun(r)
+	o.dropRun(r, a.m.sources[r.sid] > 0)
 	o.meta.runs--
 	a.m.cache.forget(r.id, r.sid)
 	a.effects.WriteString("deleted")

@@ -43,7 +43,7 @@ func (a *applier) enforceCancel(c *event.EnforceCancel) (event.Result, error) {
 // made for a smaller run, and one entry may not write without bound.
 func (a *applier) end(r *run, status event.Status, maxBytes uint64) (event.Result, error) {
 	p := r.progress()
-	if event.ClosingBytes(&p, r.id, r.thread, status) > maxBytes {
+	if r.closingBytes(status) > maxBytes {
 		return refuse(event.ErrStaleVerdict), nil
 	}
 	r = a.writable(r)
@@ -53,7 +53,7 @@ func (a *applier) end(r *run, status event.Status, maxBytes uint64) (event.Resul
 		if reason := walk.Take(&e.Header); reason != "" {
 			return event.Result{}, errClosers(r, reason)
 		}
-		a.m.active.addRecord(r, a.now, e.Raw)
+		a.addEvent(r, e.Raw)
 	}
 	walk.End = status
 	r.updatedAt = a.now

@@ -287,7 +287,7 @@ func TestHeadStaysSmall(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", event.MaxIDBytes)
 	r := run{head: head{id: event.RunID(long), thread: event.ThreadID(long), parent: event.RunID(long), holder: event.HolderID(long),
-		status: event.StatusRunning, lease: event.LeaseStateHeld, tail: event.MaxOffset, chain: 1 << 63, updatedAt: 1 << 50}}
+		status: event.StatusRunning, lease: event.LeaseStateHeld, logHead: logHead{tail: event.MaxOffset, chain: 1 << 63}, updatedAt: 1 << 50}}
 	for i := range event.MaxOpenSpans {
 		r.open = append(r.open, event.Span{Seq: uint64(1_000_000 + 100*i)})
 	}

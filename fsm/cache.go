@@ -23,7 +23,9 @@ type cache struct {
 	names *lru.Cache[event.RunID, nameEntry]
 	runs  *lru.Cache[streamID, *run] // never changed once in here
 
-	threads *lru.Cache[event.ThreadID, threadHead]
+	streamNames *lru.Cache[event.StreamName, nameEntry]
+	streams     *lru.Cache[streamID, *stream] // never changed once in here
+	threads     *lru.Cache[event.ThreadID, threadHead]
 
 	// The FSM goroutine's own; a set here is complete, overlays included.
 	used      *simplelru.LRU[streamID, map[event.IDHash]struct{}]
@@ -38,7 +40,9 @@ func newCache() *cache {
 		names: must(lru.New[event.RunID, nameEntry](cachedRuns)),
 		runs:  must(lru.New[streamID, *run](cachedRuns)),
 
-		threads: must(lru.New[event.ThreadID, threadHead](cachedThreads)),
+		streamNames: must(lru.New[event.StreamName, nameEntry](cachedRuns)),
+		streams:     must(lru.New[streamID, *stream](cachedRuns)),
+		threads:     must(lru.New[event.ThreadID, threadHead](cachedThreads)),
 	}
 	c.used = must(simplelru.NewLRU(cachedUsedRuns, func(_ streamID, ids map[event.IDHash]struct{}) { c.usedIDs -= len(ids) }))
 	c.producers = must(simplelru.NewLRU[streamID, map[event.ProducerID]*producer](cachedProducers, nil))
@@ -68,4 +72,10 @@ func (c *cache) forget(id event.RunID, s streamID) {
 	c.runs.Remove(s)
 	c.used.Remove(s)
 	c.producers.Remove(s)
+}
+
+func (c *cache) forgetStream(s *stream) {
+	c.streamNames.Remove(s.name)
+	c.streams.Remove(s.sid)
+	c.producers.Remove(s.sid)
 }

@@ -83,8 +83,8 @@ func (a *applier) tell(kind event.ChangeKind, r *run) {
 	}
 	c := &a.m.active.meta.changes
 	c.trim(a.now)
-	log := &run{head: head{sid: changesID, tail: c.tail, chain: c.chain}}
-	a.m.active.addRecord(log, a.now, raw)
+	log := &logHead{sid: changesID, tail: c.tail, chain: c.chain}
+	a.m.active.addRecord(log, 0, a.now, raw)
 	c.tail, c.chain = log.tail, log.chain
 	a.told = true
 }
@@ -98,10 +98,10 @@ func (m *Machine) Changes(ctx context.Context, from event.Offset, most int) (eve
 		return event.ChangePage{}, errClosed
 	}
 	c := m.active.meta.changes
-	s := snapshotRead{run: &run{head: head{sid: changesID, tail: c.tail}}, chunks: m.chunksOf(changesID), store: m.store}
+	s := m.logRead(&logHead{sid: changesID, tail: c.tail})
 	m.store.readers.Add(1)
 	m.mu.RUnlock()
-	defer s.release()
+	defer s.store.readers.Done()
 	page := event.ChangePage{First: c.first, Tail: c.tail}
 	if from < c.first || from >= c.tail || most <= 0 {
 		return page, nil

@@ -35,7 +35,7 @@ func (c *chores) step() {
 	if c.idleAt == flushed {
 		return
 	}
-	for _, chore := range []func() (bool, error){c.sweepDoomed, c.mergeEnded, c.sweepChanges} {
+	for _, chore := range []func() (bool, error){c.sweepDoomed, c.sweepStream, c.sweepFolds, c.mergeEnded, c.sweepChanges} {
 		did, err := chore()
 		if err != nil {
 			c.m.fatal(fmt.Errorf("fsm: upkeep: %w", err))
@@ -98,6 +98,87 @@ func (c *chores) sweepDoomed() (bool, error) {
 		keys = append(keys, sidKey(keyDoomed, s))
 	}
 	return true, st.remove(keys)
+}
+
+// sweepFolds removes what was folded over the thread of a deleted run that forks still read: it
+// holds the run's messages.
+func (c *chores) sweepFolds() (bool, error) {
+	st := c.m.store
+	s, ok, err := st.first(keyDoomedFolds)
+	if !ok || err != nil {
+		return false, err
+	}
+	var keys [][]byte
+	err = st.db.View(func(txn *badger.Txn) error {
+		thread, err := get(txn, sidKey(keyDoomedFolds, s))
+		keys = append(keys, append([]byte{keyThreadFold}, thread...))
+		return err
+	})
+	if err != nil {
+		return false, err
+	}
+	keys, err = st.appendKeys(nil, keys[0], doomedKeys)
+	if err == nil && len(keys) < doomedKeys {
+		keys = append(keys, sidKey(keyDoomedFolds, s))
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, st.remove(keys)
+}
+
+// sweepStream removes keys of a deleted stream.
+func (c *chores) sweepStream() (bool, error) {
+	st := c.m.store
+	s, ok, err := st.first(keyDoomedStream)
+	if !ok || err != nil {
+		return false, err
+	}
+	var keys [][]byte
+	for _, kind := range []byte{keySegment, keyProducer} {
+		if keys, err = st.appendKeys(keys, sidKey(kind, s), doomedKeys-len(keys)); err != nil {
+			return false, err
+		}
+	}
+	if len(keys) == 0 {
+		if keys, err = st.lastKeys(s); err != nil {
+			return false, err
+		}
+	}
+	return true, st.remove(keys)
+}
+
+// lastKeys are what goes last of a deleted stream, in one step: its head and the mark on its name,
+// unless another stream has that name now.
+func (st *store) lastKeys(sid streamID) (keys [][]byte, err error) {
+	keys = append(keys, sidKey(keyDoomedStream, sid), sidKey(keyStream, sid), sidKey(keyExpiring, sid), sidKey(keySource, sid))
+	err = st.db.View(func(txn *badger.Txn) error {
+		value, err := get(txn, keys[0])
+		if err != nil {
+			return err
+		}
+		key := streamNameKey(event.StreamName(value))
+		item, err := txn.Get(key)
+		if errors.Is(err, badger.ErrKeyNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		sealed, err := item.ValueCopy(nil)
+		if err != nil {
+			return err
+		}
+		if value, err = unseal(key, sealed); err != nil {
+			return err
+		}
+		n, err := decodeName(value)
+		if err == nil && n.deleted && n.sid == sid {
+			keys = append(keys, key)
+		}
+		return err
+	})
+	return keys, err
 }
 
 // doomedThread returns the hash of a deleted run's thread; stores of before kept none.

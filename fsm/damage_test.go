@@ -32,7 +32,7 @@ func TestDamageIsNotAnAnswer(t *testing.T) {
 	remove := func(txn *badger.Txn, key []byte) error { return txn.Delete(key) }
 	for _, which := range []string{
 		"n first", "h first", "e first" /* of the changes */, "e last" /* of the run */, "u first", "p first", "o first", "a first",
-		"T first" /* the thread */, "T last" /* a run's place */, "i first",
+		"T first" /* the thread */, "T last" /* a run's place */, "i first", "N first", "H first",
 	} {
 		kind := which[0]
 		for how, harm := range map[string]func(*badger.Txn, []byte) error{"removed": remove, "flipped": flip} {
@@ -47,7 +47,7 @@ func TestDamageIsNotAnAnswer(t *testing.T) {
 				a := batch(t, "r", `{"type":"TEXT_MESSAGE_START","messageId":"m"}`, custom(1))
 				a.Producer = &event.Producer{ID: "p"}
 				m.do(t, batch(t, "asks", `{"type":"RUN_STARTED","threadId":"t"}`, asks("i")))
-				m.do(t, create, a)
+				m.do(t, create, a, &event.CreateStream{Name: "s", ContentType: "text/plain", Messages: [][]byte{[]byte("one")}})
 				m.flushNow(t)
 				keys, err := m.store.appendKeys(nil, []byte{kind}, 100)
 				if err != nil || len(keys) == 0 {
@@ -93,6 +93,9 @@ func useAll(m *Machine, t *testing.T) (err error) {
 		return err
 	}
 	if _, err := m.Records(t.Context(), "r", 0, 100, 1<<20); err != nil {
+		return err
+	}
+	if _, err := m.Messages(t.Context(), "s", 0, 100, 1<<20); err != nil {
 		return err
 	}
 	if _, err := m.Run(t.Context(), "asks"); err != nil {

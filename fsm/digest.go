@@ -14,7 +14,7 @@ import (
 func (st *store) digest() (uint64, error) {
 	d := xxhash.New()
 	err := st.db.View(func(txn *badger.Txn) error {
-		deleted, err := deletedRuns(txn)
+		deleted, err := deletedLogs(txn)
 		if err != nil {
 			return err
 		}
@@ -23,7 +23,7 @@ func (st *store) digest() (uint64, error) {
 				continue
 			}
 			err := scan(txn, []byte{kind}, func(key, value []byte) error {
-				if !leftover(key, deleted) {
+				if !leftover(key, value, deleted) {
 					digestPair(d, key, value)
 				}
 				return nil
@@ -52,7 +52,7 @@ func (st *store) digestRecords(txn *badger.Txn, d *xxhash.Digest) error {
 	if err != nil {
 		return err
 	}
-	return scan(txn, []byte{keyHead}, func(key, value []byte) error {
+	err = scan(txn, []byte{keyHead}, func(key, value []byte) error {
 		if isDeleted(value) {
 			return nil
 		}
@@ -61,6 +61,23 @@ func (st *store) digestRecords(txn *badger.Txn, d *xxhash.Digest) error {
 			return err
 		}
 		return st.digestLog(d, h.sid, 0, h.tail)
+	})
+	if err != nil {
+		return err
+	}
+	return scan(txn, []byte{keyStream}, func(key, value []byte) error {
+		if isDeleted(value) {
+			return nil
+		}
+		s, err := decodeStream(value)
+		if err != nil {
+			return err
+		}
+		first := event.Offset(0)
+		if s.fork != nil {
+			first = s.fork.at
+		}
+		return st.digestLog(d, s.sid, first, s.tail)
 	})
 }
 

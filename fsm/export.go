@@ -102,7 +102,7 @@ type exporter struct {
 func (x *exporter) all(txn *badger.Txn) error {
 	merged := mergedRuns(txn)
 	var err error
-	if x.deleted, err = deletedRuns(txn); err != nil {
+	if x.deleted, err = deletedLogs(txn); err != nil {
 		return err
 	}
 	for _, prefix := range replicated {
@@ -131,24 +131,39 @@ func mergedRuns(txn *badger.Txn) map[streamID]bool {
 	return merged
 }
 
-// deletedRuns lists the runs of which only the name counts: each node removes what else is left
-// of them in its own time.
-func deletedRuns(txn *badger.Txn) (map[streamID]bool, error) {
+// deletedLogs lists the runs and streams of which at most the name counts: each node removes
+// what else is left of them in its own time. A deleted run that forks read is not among them.
+func deletedLogs(txn *badger.Txn) (map[streamID]bool, error) {
 	deleted := make(map[streamID]bool)
-	err := scan(txn, []byte{keyHead}, func(key, value []byte) error {
-		if isDeleted(value) {
-			deleted[sidOf(key)] = true
+	for _, kind := range []byte{keyHead, keyStream} {
+		err := scan(txn, []byte{kind}, func(key, value []byte) error {
+			if isDeleted(value) {
+				deleted[sidOf(key)] = true
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return deleted, scan(txn, []byte{keySource}, func(key, value []byte) error {
+		if len(value) != 1 || value[0] != 0 {
+			delete(deleted, sidOf(key))
 		}
 		return nil
 	})
-	return deleted, err
 }
 
-// leftover reports whether a key belongs to a deleted run.
-func leftover(key []byte, deleted map[streamID]bool) bool {
+// leftover reports whether a pair belongs to a deleted log, or says that a name is free.
+func leftover(key, value []byte, deleted map[streamID]bool) bool {
 	switch key[0] {
-	case keyMeta, keyName, keyThread, keyLock, keyThreadHead, keyActivity, keyInterrupt, keyStatus, keyParent:
+	case keyMeta, keyName, keyThread, keyLock, keySubscription, keySubscribed, keyThreadHead, keyActivity, keyInterrupt, keyStatus, keyParent:
 		return false
+	case keyStreamName:
+		n, err := decodeName(value)
+		return err == nil && n.deleted
+	case keySource:
+		return len(value) == 1 && value[0] == 0
 	}
 	return len(deleted) > 0 && deleted[sidOf(key)]
 }
@@ -161,15 +176,19 @@ func (x *exporter) prefix(txn *badger.Txn, opt badger.IteratorOptions, merged ma
 			return err
 		}
 		key := it.Item().Key()
-		if key[0] == keySegment && merged[sidOf(key)] || leftover(key, x.deleted) {
+		if key[0] == keySegment && merged[sidOf(key)] {
 			continue
 		}
 		sealed, err := it.Item().ValueCopy(nil)
 		if err != nil {
 			return err
 		}
-		if _, err := unseal(key, sealed); err != nil {
+		value, err := unseal(key, sealed)
+		if err != nil {
 			return err
+		}
+		if leftover(key, value, x.deleted) {
+			continue
 		}
 		if err := x.pair(key, sealed); err != nil {
 			return err
@@ -187,7 +206,7 @@ func (x *exporter) merged(txn *badger.Txn, merged map[streamID]bool) error {
 		return nil
 	}
 	return scan(txn, []byte{keyMerged}, func(key, value []byte) error {
-		if len(key) == 17 || !merged[sidOf(key)] || leftover(key, x.deleted) {
+		if len(key) == 17 || !merged[sidOf(key)] || leftover(key, value, x.deleted) {
 			return nil
 		}
 		as := append([]byte(nil), key...)

@@ -1,7 +1,9 @@
 package fsm
 
 import (
+	"encoding/binary"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
@@ -148,6 +150,14 @@ func (m *Machine) drop(o *overlay) {
 			m.cache.runs.Add(s, r)
 		}
 	}
+	for name, n := range o.streamNames {
+		m.cache.streamNames.Add(name, n)
+	}
+	for sid, s := range o.streams {
+		if s != nil {
+			m.cache.streams.Add(sid, s)
+		}
+	}
 	for id, t := range o.threads {
 		m.cache.threads.Add(id, t.threadHead)
 	}
@@ -155,6 +165,9 @@ func (m *Machine) drop(o *overlay) {
 		m.recent.add(s, c)
 	}
 	for s := range o.doomed {
+		m.recent.remove(s)
+	}
+	for s := range o.doomedStreams {
 		m.recent.remove(s)
 	}
 	m.frozen = nil
@@ -226,6 +239,7 @@ func (w *writer) overlay(o *overlay) {
 	for name, l := range o.locks {
 		w.put(lockKey(name), l.encode())
 	}
+	w.streams(o)
 	w.threads(o)
 	for s, d := range o.doomed {
 		// The head is overwritten, not deleted: nothing may rely on Badger's deletes.
@@ -237,9 +251,43 @@ func (w *writer) overlay(o *overlay) {
 			w.del(parentKey(d.parent, s))
 		}
 		w.del(sidKey(keyOpenRun, s)) // it may have ended and gone within this overlay
-		w.put(sidKey(keyDoomed, s), hash[:])
+		if d.kept {
+			w.put(sidKey(keyDoomedFolds, s), hash[:])
+		} else {
+			w.put(sidKey(keyDoomed, s), hash[:])
+		}
 	}
 	w.put(metaKey, o.meta.encode())
+}
+
+// streams writes what changed of plain streams, as run and overlay do for runs.
+func (w *writer) streams(o *overlay) {
+	for name, n := range o.streamNames {
+		w.put(streamNameKey(name), encodeName(n))
+	}
+	for sid, s := range o.streams {
+		if s == nil {
+			continue
+		}
+		w.put(sidKey(keyStream, sid), s.encode())
+		if o.changed[sid]&changeCreated != 0 && s.expires() {
+			w.put(sidKey(keyExpiring, sid), nil)
+		}
+	}
+	for sid, forks := range o.sources {
+		w.put(sidKey(keySource, sid), binary.AppendUvarint(nil, forks))
+	}
+	for sid, name := range o.doomedStreams {
+		w.put(sidKey(keyStream, sid), []byte{headDeleted})
+		w.del(sidKey(keyExpiring, sid))
+		w.put(sidKey(keyDoomedStream, sid), []byte(name))
+	}
+	for sid := range o.swept {
+		w.put(sidKey(keyDoomed, sid), nil)
+	}
+	for key, value := range o.pairs {
+		w.put([]byte(key), slices.Clip(value)) // sealing appends
+	}
 }
 
 func (w *writer) run(s streamID, r *run, c change) {

@@ -7,13 +7,22 @@ import (
 	"github.com/runlog/runlog/event"
 )
 
+// logHead is what Apply keeps of a log of records, whether a run's or a plain stream's.
+type logHead struct {
+	sid       streamID
+	tail      event.Offset
+	chain     uint64 // rolling hash over the log's own records: chainNext
+	bytes     uint64 // of the records, encoded
+	producers uint64 // how many are remembered
+}
+
 // head is what Apply keeps per run. It stays below 4 KiB: everything that grows with the run has
 // keys of its own.
 type head struct {
-	id       event.RunID
-	thread   event.ThreadID
-	parent   event.RunID
-	sid      streamID
+	id     event.RunID
+	thread event.ThreadID
+	parent event.RunID
+	logHead
 	strict   bool
 	status   event.Status
 	started  bool // an event was taken
@@ -31,16 +40,12 @@ type head struct {
 	cancelRequested bool
 	cancelWithinMs  int64
 
-	tail     event.Offset
-	chain    uint64 // rolling hash over the run's records: chainNext
-	bytes    uint64 // of the run's records, encoded
 	terminal event.Offset
 
 	startedAt, updatedAt, endedAt event.Time
 
-	used      uint64 // how many ids the run has used
-	usedXor   fingerprint
-	producers uint64
+	used    uint64 // how many ids the run has used
+	usedXor fingerprint
 
 	createKey   event.IdempotencyKey
 	createEpoch event.Epoch // that the creation granted; 0: no lease
@@ -49,6 +54,7 @@ type head struct {
 
 	metadataBytes uint64
 
+	framing framing
 	ordinal event.Ordinal // its number in its thread
 	answers uint64        // how many interrupts it answered
 }
@@ -140,6 +146,7 @@ func (h *head) encode() []byte {
 	e.uv(h.metadataBytes)
 	e.uv(uint64(h.ordinal))
 	e.uv(h.answers)
+	h.framing.encode(&e)
 	return e.b
 }
 
@@ -200,6 +207,7 @@ func decodeHead(b []byte) (head, error) {
 	h.metadataBytes = d.uv()
 	if v != headVersion1 {
 		h.ordinal, h.answers = event.Ordinal(d.uv()), d.uv()
+		h.framing.decode(&d)
 	}
 	return h, d.done("head")
 }

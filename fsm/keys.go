@@ -22,22 +22,34 @@ const (
 	keyOpenRun  = 'r' // r <sid>                → nothing: a run that has not ended
 	keyLock     = 'l' // l <name>               → who holds a lock; a free one may be left over
 
-	keyThreadHead = 'T' // T <thread hash 16> → a thread's head; T <thread hash 16> <ordinal 8> → the stream id of its run, nothing when deleted
-	keyActivity   = 'w' // w <~time 8> <thread hash 16> → thread id: threads by last activity
-	keyInterrupt  = 'i' // i <thread hash 16> <id hash 16> → an interrupt; nothing when forgotten
-	keyStatus     = 's' // s <status> <sid>       → nothing: an ended run
-	keyParent     = 'j' // j <parent hash 16> <sid> → nothing: the runs of one parent
+	keyStreamName = 'N' // N <stream name>      → stream id, tombstone flag
+	keyStream     = 'H' // H <sid>              → a plain stream's head
+	keySource     = 'F' // F <sid>              → how many forks read a log; 0 may be left over
+	keyExpiring   = 'X' // X <sid>              → nothing: a plain stream that ends by itself
+
+	keySubscription = 'S' // S <id>             → a subscription; S alone: the cluster's signing keys
+	keySubscribed   = 'Q' // Q <sid> <name>     → what a subscription has acknowledged of a stream
+	keyThreadHead   = 'T' // T <thread hash 16> → a thread's head; T <thread hash 16> <ordinal 8> → the stream id of its run, nothing when deleted
+	keyActivity     = 'w' // w <~time 8> <thread hash 16> → thread id: threads by last activity
+	keyInterrupt    = 'i' // i <thread hash 16> <id hash 16> → an interrupt; nothing when forgotten
+	keyStatus       = 's' // s <status> <sid>       → nothing: an ended run
+	keyParent       = 'j' // j <parent hash 16> <sid> → nothing: the runs of one parent
 
 	// Local keys are not replicated: they are left out of exports and of the state hash.
-	keyCheckpoint = 'k' // k <sid> <kind> <offset 8> <part 2> → a projection's state at offset
-	keyThreadFold = 'f' // f <thread hash 16> <kind> <sid> <lineage 8> <offset 8> <part 2> → a projection's state over a thread's runs
-	keyMerged     = 'c' // c <sid> <offset 8>   → compressed segment of an ended run; c <sid> alone: complete
-	keyDoomed     = 'd' // d <sid>              → thread hash: a deleted run whose keys are still to be removed
-	keyUnmerged   = 'g' // g <sid>              → nothing: an ended run whose segments are still to be merged
+	keyCheckpoint   = 'k' // k <sid> <kind> <offset 8> <part 2> → a projection's state at offset
+	keyThreadFold   = 'f' // f <thread hash 16> <kind> <sid> <lineage 8> <offset 8> <part 2> → a projection's state over a thread's runs
+	keyMerged       = 'c' // c <sid> <offset 8>   → compressed segment of an ended run; c <sid> alone: complete
+	keyDoomed       = 'd' // d <sid>              → thread hash: a deleted run whose keys are still to be removed
+	keyDoomedStream = 'Y' // Y <sid>            → its name: a deleted stream whose keys are still to be removed
+	keyDoomedFolds  = 'Z' // Z <sid>             → thread hash: a deleted run that forks read; what was folded over its thread goes
+	keyUnmerged     = 'g' // g <sid>              → nothing: an ended run whose segments are still to be merged
 )
 
 // replicated lists the prefixes that an export carries, in key order.
-var replicated = []byte{keyThreadHead, keyMetadata, keySegment, keyHead, keyInterrupt, keyParent, keyLock, keyMeta, keyName, keySpan, keyProducer, keyOpenRun, keyStatus, keyThread, keyUsed, keyActivity}
+var replicated = []byte{
+	keySource, keyStream, keyStreamName, keySubscribed, keySubscription, keyThreadHead, keyExpiring, keyMetadata, keySegment, keyHead,
+	keyInterrupt, keyParent, keyLock, keyMeta, keyName, keySpan, keyProducer, keyOpenRun, keyStatus, keyThread, keyUsed, keyActivity,
+}
 
 // streamID is the internal name of a stream: the log index of the command that created it and
 // that command's position in its entry, 8 bytes each, big endian. It is never reused and sorts
@@ -67,6 +79,18 @@ func sidKey(kind byte, s streamID) []byte {
 
 func nameKey(id event.RunID) []byte {
 	return append(append(make([]byte, 0, 1+len(id)), keyName), id...)
+}
+
+func streamNameKey(name event.StreamName) []byte {
+	return append([]byte{keyStreamName}, name...)
+}
+
+func subscriptionKey(id event.SubscriptionID) []byte {
+	return append([]byte{keySubscription}, id...)
+}
+
+func linkKey(sid streamID, name event.StreamName) []byte {
+	return append(sidKey(keySubscribed, sid), name...)
 }
 
 func lockKey(name event.LockName) []byte {

@@ -38,7 +38,7 @@ func state(t *testing.T, m *machine) event.Run {
 	return r
 }
 
-// TestR2_3 and R2.6, R2.8: the end closes what is open, once, in one entry; completed calls stay.
+// TestExpireRun, R2_3, R2_6, R2_8: the end closes what is open, once, in one entry; completed calls stay.
 func TestExpireRun(t *testing.T) {
 	t.Parallel()
 	m := open(t, t.TempDir())
@@ -76,7 +76,7 @@ func TestExpireRun(t *testing.T) {
 	}
 }
 
-// TestR2_11: a run that has produced nothing yet is open and ends like any other.
+// TestExpireRunWithoutEvents, R2_11: a run that has produced nothing yet is open and ends like any other.
 func TestExpireRunWithoutEvents(t *testing.T) {
 	t.Parallel()
 	m := open(t, t.TempDir())
@@ -88,7 +88,7 @@ func TestExpireRunWithoutEvents(t *testing.T) {
 	}
 }
 
-// TestR3_7: after an acquisition the old epoch can write nothing, in any way.
+// TestFencing, R3_7: after an acquisition the old epoch can write nothing, in any way.
 func TestFencing(t *testing.T) {
 	t.Parallel()
 	m := open(t, t.TempDir())

@@ -64,8 +64,7 @@ func (m *Machine) ClosingBytes(ctx context.Context, id event.RunID, status event
 		return 0, err
 	}
 	defer s.release()
-	p := s.run.progress()
-	return event.ClosingBytes(&p, s.run.id, s.run.thread, status), nil
+	return s.run.closingBytes(status), nil
 }
 
 // Lock returns who holds a lock; ok is false while nobody does.

@@ -94,7 +94,7 @@ func (m *Machine) usedIDs(r *run) (map[event.IDHash]struct{}, error) {
 		return ids, nil
 	}
 	ids := make(map[event.IDHash]struct{}, r.used)
-	if m.flushedRun(r.sid) {
+	if m.flushedLog(r.sid) {
 		err := m.store.db.View(func(txn *badger.Txn) error { return scanUsed(txn, r.sid, ids) })
 		if err != nil {
 			return nil, err
@@ -116,8 +116,8 @@ func (m *Machine) usedIDs(r *run) (map[event.IDHash]struct{}, error) {
 	return ids, nil
 }
 
-// flushedRun reports whether Badger may hold anything of the run: a scan saved for new ones.
-func (m *Machine) flushedRun(s streamID) bool {
+// flushedLog reports whether Badger may hold anything of the log: a scan saved for new ones.
+func (m *Machine) flushedLog(s streamID) bool {
 	for _, o := range m.overlays() {
 		if o.changed[s]&changeCreated != 0 {
 			return false
@@ -126,13 +126,13 @@ func (m *Machine) flushedRun(s streamID) bool {
 	return true
 }
 
-// producersOf returns every producer that the run remembers. FSM goroutine only.
-func (m *Machine) producersOf(r *run) (map[event.ProducerID]*producer, error) {
+// producersOf returns every producer that the log remembers. FSM goroutine only.
+func (m *Machine) producersOf(r *logHead) (map[event.ProducerID]*producer, error) {
 	if all, ok := m.cache.producers.Get(r.sid); ok {
 		return all, nil
 	}
 	all := make(map[event.ProducerID]*producer)
-	if m.flushedRun(r.sid) {
+	if m.flushedLog(r.sid) {
 		err := m.store.db.View(func(txn *badger.Txn) error { return scanProducers(txn, r.sid, all) })
 		if err != nil {
 			return nil, err
@@ -149,7 +149,7 @@ func (m *Machine) producersOf(r *run) (map[event.ProducerID]*producer, error) {
 		}
 	}
 	if uint64(len(all)) != r.producers {
-		return nil, fmt.Errorf("%w: run %s remembers %d producers, %d are stored", ErrDamaged, r.sid, r.producers, len(all))
+		return nil, fmt.Errorf("%w: log %s remembers %d producers, %d are stored", ErrDamaged, r.sid, r.producers, len(all))
 	}
 	m.cache.producers.Add(r.sid, all)
 	return all, nil

@@ -85,10 +85,17 @@ type Machine struct {
 	threads  nameSet // all that have or had a run
 	openRuns openRuns
 	locks    map[event.LockName]*lock
-	onLease  func(term uint64, changed []event.LeaseView) // set before the first entry, or nil
-	cache    *cache
-	recent   recentChunks
-	stopped  error // why the machine takes no more entries
+
+	streamNames nameSet
+	sources     map[streamID]uint64 // how many forks read a log
+	expiries    expiries
+	subs        subscriptions
+	appliedAt   time.Time // by this node's clock: when the last entry was applied
+
+	onLease func(term uint64, changed []event.LeaseView) // set before the first entry, or nil
+	cache   *cache
+	recent  recentChunks
+	stopped error // why the machine takes no more entries
 
 	opened  uint64 // applied index found at open
 	applied waitIndex
@@ -136,6 +143,11 @@ func (m *Machine) adopt(st *store) error {
 	m.threads = res.threads
 	m.openRuns = res.openRuns
 	m.locks = res.locks
+	m.streamNames = res.streamNames
+	m.sources = res.sources
+	m.expiries = res.expiries
+	m.subs = res.subs
+	m.appliedAt = time.Now()
 	m.cache = newCache()
 	m.recent = recentChunks{limit: m.cfg.TailCacheBytes}
 	m.applied.set(res.meta.index)

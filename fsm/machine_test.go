@@ -195,15 +195,35 @@ func genEntries(t *rapid.T) []*raft.Log {
 			logs = append(logs, &raft.Log{Index: index, Term: 1, Type: raft.LogConfiguration})
 			continue
 		}
-		logs = append(logs, entryAt(index, rapid.SliceOfN(rapid.Custom(genCommand), 1, 6).Draw(t, "commands")...))
+		l := entryAt(index, rapid.SliceOfN(rapid.Custom(genCommand), 1, 6).Draw(t, "commands")...)
+		if late := rapid.SampledFrom([]uint64{0, 0, 500, 2500}).Draw(t, "late"); late > 0 {
+			l = entryIn(t, l, late)
+		}
+		logs = append(logs, l)
 	}
 	return logs
 }
 
+// entryIn returns the entry with a time that is late ms later.
+func entryIn(t tb, l *raft.Log, late uint64) *raft.Log {
+	t.Helper()
+	e, err := event.DecodeEntry(l.Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Time += event.Time(late)
+	return &raft.Log{Index: l.Index, Term: l.Term, Type: l.Type, Data: event.AppendEntry(nil, e)}
+}
+
 func genCommand(t *rapid.T) event.Command {
 	run := event.RunID(rapid.SampledFrom([]string{"r1", "r2", "r3", "r4"}).Draw(t, "run"))
-	if rapid.IntRange(0, 3).Draw(t, "lease?") == 0 {
+	switch rapid.IntRange(0, 6).Draw(t, "family") {
+	case 3:
+		return genSubscriptionCommand(t)
+	case 0:
 		return genLeaseCommand(t, run)
+	case 1, 2:
+		return genStreamCommand(t)
 	}
 	switch rapid.IntRange(0, 11).Draw(t, "kind") {
 	case 0:

@@ -19,13 +19,17 @@ type meta struct {
 	nameSum     fingerprint
 	runs        uint64      // how many heads exist
 	lockEpoch   event.Epoch // the last one given to any lock
-	threads     uint64      // how many threads have or had a run
-	threadSum   fingerprint
-	changes     changeLog
+	streams     proof       // of the names of plain streams
+	// uptime counts the milliseconds during which a leader was at work. Unlike now it never follows a
+	// wall clock, so a leader whose clock is wrong does not end what lives by elapsed time.
+	uptime    int64
+	threads   uint64 // how many threads have or had a run
+	threadSum fingerprint
+	changes   changeLog
 }
 
 const (
-	metaVersion1 = 1 // without threads and changes: [store.upgrade]
+	metaVersion1 = 1 // without plain streams, threads and changes: [store.upgrade]
 	metaVersion  = 3
 )
 
@@ -44,6 +48,9 @@ func (m *meta) encode() []byte {
 	e.raw(m.nameSum[:])
 	e.uv(m.runs)
 	e.uv(uint64(m.lockEpoch))
+	e.uv(m.streams.count)
+	e.raw(m.streams.sum[:])
+	e.iv(m.uptime)
 	e.uv(m.threads)
 	e.raw(m.threadSum[:])
 	m.changes.encode(&e)
@@ -66,6 +73,9 @@ func decodeMeta(sealed []byte) (meta, error) {
 	m.lockEpoch = event.Epoch(d.uv())
 	m.version = v
 	if v != metaVersion1 {
+		m.streams.count = d.uv()
+		copy(m.streams.sum[:], d.take(16))
+		m.uptime = d.iv()
 		m.threads = d.uv()
 		copy(m.threadSum[:], d.take(16))
 		m.changes.decode(&d)

@@ -17,9 +17,9 @@ func (f *fingerprint) xor(g fingerprint) {
 	}
 }
 
-// nameSet holds the fingerprints of all run ids ever used, deleted ones too, so that "no such
-// run" is known without asking Badger, which answers "not found" after some kinds of damage too.
-// Its count and sum are stored with every flush and compared at open.
+// nameSet holds the fingerprints of all run ids ever used, deleted ones too, or of all streams there
+// are, so that "no such run" is known without asking Badger, which answers "not found" after some
+// kinds of damage too. Its count and sum are stored with every flush and compared at open.
 type nameSet struct {
 	set map[fingerprint]struct{}
 	sum fingerprint // XOR of all of them
@@ -36,3 +36,16 @@ func (n *nameSet) add(f fingerprint) {
 	n.set[f] = struct{}{}
 	n.sum.xor(f)
 }
+
+func (n *nameSet) remove(f fingerprint) {
+	delete(n.set, f)
+	n.sum.xor(f)
+}
+
+// proof is what is stored of a name set to compare the next load with.
+type proof struct {
+	count uint64
+	sum   fingerprint
+}
+
+func (n *nameSet) proof() proof { return proof{uint64(len(n.set)), n.sum} }

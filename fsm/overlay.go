@@ -35,6 +35,15 @@ type overlay struct {
 	locks     map[event.LockName]*lock
 	threadOverlay
 
+	streamNames map[event.StreamName]nameEntry
+	streams     map[streamID]*stream // nil: gone
+	sources     map[streamID]uint64  // how many forks read a log
+	// doomedStreams are deleted streams and their names; swept are deleted runs that no fork reads any more.
+	doomedStreams map[streamID]event.StreamName
+	swept         map[streamID]struct{}
+
+	pairs map[string][]byte // keys and values that are written as they are
+
 	bytes int // estimated size of the transaction that writes it
 	keys  int
 }
@@ -59,6 +68,7 @@ type doomed struct {
 	thread event.ThreadID
 	parent event.RunID
 	status event.Status
+	kept   bool // forks still read its records
 }
 
 type spanID struct {
@@ -79,6 +89,13 @@ func newOverlay() *overlay {
 		locks:     make(map[event.LockName]*lock),
 
 		threadOverlay: newThreadOverlay(),
+
+		streamNames:   make(map[event.StreamName]nameEntry),
+		streams:       make(map[streamID]*stream),
+		sources:       make(map[streamID]uint64),
+		pairs:         make(map[string][]byte),
+		doomedStreams: make(map[streamID]event.StreamName),
+		swept:         make(map[streamID]struct{}),
 	}
 }
 
@@ -109,10 +126,10 @@ func (o *overlay) setRun(r *run) {
 }
 
 // dropRun takes a deleted run out; readers find the nil before they look further down.
-func (o *overlay) dropRun(r *run) {
+func (o *overlay) dropRun(r *run, kept bool) {
 	o.mark(r.sid, changeDeleted, 256)
 	o.runs[r.sid] = nil
-	o.doomed[r.sid] = doomed{r.thread, r.parent, r.status}
+	o.doomed[r.sid] = doomed{r.thread, r.parent, r.status, kept}
 }
 
 func (o *overlay) mark(s streamID, c change, size int) {
@@ -153,6 +170,53 @@ func (o *overlay) setProducer(s streamID, p *producer) {
 	m[p.id] = p
 }
 
+func (o *overlay) setStreamName(name event.StreamName, n nameEntry) {
+	if _, ok := o.streamNames[name]; !ok {
+		o.grow(len(name) + 24)
+	}
+	o.streamNames[name] = n
+}
+
+func (o *overlay) setStream(s *stream) {
+	if _, ok := o.streams[s.sid]; !ok {
+		o.grow(2*len(s.name) + 256)
+	}
+	o.streams[s.sid] = s
+}
+
+// dropStream takes a deleted stream out; readers find the nil before they look further down.
+func (o *overlay) dropStream(s *stream) {
+	if o.streams[s.sid] == nil {
+		o.grow(64)
+	}
+	o.streams[s.sid] = nil
+	o.mark(s.sid, changeDeleted, 64)
+	o.doomedStreams[s.sid] = s.name
+}
+
+// setSource notes how many forks read a log.
+func (o *overlay) setSource(sid streamID, forks uint64) {
+	if _, ok := o.sources[sid]; !ok {
+		o.grow(32)
+	}
+	o.sources[sid] = forks
+}
+
+// setPair notes a key that is written as it is. value must not be changed afterwards.
+func (o *overlay) setPair(key, value []byte) {
+	if _, ok := o.pairs[string(key)]; !ok {
+		o.grow(len(key))
+	}
+	o.bytes += len(value)
+	o.pairs[string(key)] = value
+}
+
+// sweep has the keys of a deleted run removed, which forks kept until now.
+func (o *overlay) sweep(sid streamID) {
+	o.grow(32)
+	o.swept[sid] = struct{}{}
+}
+
 func (o *overlay) setLock(name event.LockName, l *lock) {
 	if _, ok := o.locks[name]; !ok {
 		o.grow(2*len(name) + 350)
@@ -165,8 +229,8 @@ func (o *overlay) dropProducer(s streamID, id event.ProducerID) {
 	o.setProducer(s, &producer{id: id, forgotten: true})
 }
 
-// chunkOf returns the chunk that takes the run's next record.
-func (o *overlay) chunkOf(r *run) *chunk {
+// chunkOf returns the chunk that takes the log's next record.
+func (o *overlay) chunkOf(r *logHead) *chunk {
 	c := o.chunks[r.sid]
 	if c == nil {
 		c = &chunk{first: r.tail, chainBefore: r.chain}
@@ -176,11 +240,11 @@ func (o *overlay) chunkOf(r *run) *chunk {
 	return c
 }
 
-// addRecord appends one record to its run and extends the run's chain.
-func (o *overlay) addRecord(r *run, t event.Time, raw []byte) {
+// addRecord appends one record to its log and extends the log's chain.
+func (o *overlay) addRecord(r *logHead, epoch event.Epoch, t event.Time, raw []byte) {
 	c := o.chunkOf(r)
 	before := len(c.buf)
-	rec := c.append(r.epoch, t, raw)
+	rec := c.append(epoch, t, raw)
 	r.chain = chainNext(r.chain, rec)
 	r.bytes += uint64(len(rec))
 	r.tail++

@@ -129,7 +129,7 @@ func (m *Machine) readThread(ctx context.Context, thread event.ThreadID) ([]*sna
 	runs := make([]*snapshotRead, 0, len(listed))
 	for _, r := range listed { // any order: sorted below
 		m.store.readers.Add(1)
-		runs = append(runs, &snapshotRead{run: r, chunks: m.chunksOf(r.sid), store: m.store})
+		runs = append(runs, &snapshotRead{run: r, logRead: m.logRead(&r.logHead)})
 	}
 	slices.SortFunc(runs, func(a, b *snapshotRead) int { return slices.Compare(a.run.sid[:], b.run.sid[:]) })
 	return runs, nil

@@ -10,11 +10,17 @@ import (
 	"github.com/runlog/runlog/event"
 )
 
+// logRead is where a log's records are, all of one moment: those before tail.
+type logRead struct {
+	logHead
+	chunks []chunk
+	store  *store
+}
+
 // snapshotRead is a run and where its records are, all of one moment.
 type snapshotRead struct {
-	run    *run // not to be changed
-	chunks []chunk
-	store  *store // held until release
+	logRead      // its store is held until release
+	run     *run // not to be changed
 }
 
 func (s *snapshotRead) release() { s.store.readers.Done() }
@@ -32,7 +38,11 @@ func (m *Machine) read(id event.RunID) (*snapshotRead, error) {
 	}
 	own := *r // the active overlay's copy may move on
 	m.store.readers.Add(1)
-	return &snapshotRead{run: &own, chunks: m.chunksOf(r.sid), store: m.store}, nil
+	return &snapshotRead{run: &own, logRead: m.logRead(&own.logHead)}, nil
+}
+
+func (m *Machine) logRead(l *logHead) logRead {
+	return logRead{logHead: *l, chunks: m.chunksOf(l.sid), store: m.store}
 }
 
 // noteDamage stops the machine when err is damage, and returns err.
@@ -48,12 +58,16 @@ func (m *Machine) noteDamage(err error) error {
 // empty; beyond it the error is an *event.OffsetOutOfRange. The records are of one moment; their
 // bytes must not be changed.
 func (m *Machine) Records(ctx context.Context, id event.RunID, from event.Offset, maxRecords, maxBytes int) (event.Page, error) {
+	return m.records(ctx, id, from, maxRecords, maxBytes, func(s *snapshotRead) eacher { return s.each })
+}
+
+func (m *Machine) records(ctx context.Context, id event.RunID, from event.Offset, maxRecords, maxBytes int, of func(*snapshotRead) eacher) (event.Page, error) {
 	s, err := m.read(id)
 	if err != nil {
 		return event.Page{}, err
 	}
 	defer s.release()
-	page, err := s.page(ctx, from, maxRecords, maxBytes)
+	page, err := s.page(ctx, from, maxRecords, maxBytes, of(s))
 	return page, m.noteDamage(s.orDeleted(m, err))
 }
 
@@ -65,13 +79,13 @@ func (s *snapshotRead) orDeleted(m *Machine, err error) error {
 	return err
 }
 
-func (s *snapshotRead) page(ctx context.Context, from event.Offset, maxRecords, maxBytes int) (event.Page, error) {
+func (s *snapshotRead) page(ctx context.Context, from event.Offset, maxRecords, maxBytes int, each eacher) (event.Page, error) {
 	tail := s.run.tail
 	if from > tail {
 		return event.Page{}, &event.OffsetOutOfRange{Offset: from, Tail: tail}
 	}
 	page := event.Page{Tail: tail, Ended: s.run.ended()}
-	err := s.each(ctx, from, func(r event.Record) bool {
+	err := each(ctx, from, func(r event.Record) bool {
 		page.Records = append(page.Records, r)
 		maxRecords--
 		maxBytes -= len(r.Raw)
@@ -80,32 +94,32 @@ func (s *snapshotRead) page(ctx context.Context, from event.Offset, maxRecords, 
 	return page, err
 }
 
-// each calls f with the run's records from offset from, until f returns false or the tail.
-func (s *snapshotRead) each(ctx context.Context, from event.Offset, f func(event.Record) bool) error {
+// each calls f with the log's records from offset from, until f returns false or the tail.
+func (s *logRead) each(ctx context.Context, from event.Offset, f func(event.Record) bool) error {
 	next, more := from, true
 	take := func(r event.Record) bool {
 		next = r.Offset + 1
 		more = f(r)
 		return more
 	}
-	if stored := memoryFrom(s.chunks, s.run.tail); from < stored {
-		if err := s.store.eachStored(ctx, s.run.sid, from, stored, take); err != nil || !more {
+	if stored := min(memoryFrom(s.chunks, s.tail), s.tail); from < stored {
+		if err := s.store.eachStored(ctx, s.sid, from, stored, take); err != nil || !more {
 			return err
 		}
 	}
 	for i := range s.chunks {
 		c := &s.chunks[i]
-		for next >= c.first && next < c.end() && more {
+		for next >= c.first && next < min(c.end(), s.tail) && more {
 			r, n := readRecord(c.record(int(next - c.first)))
 			if n == 0 {
-				return fmt.Errorf("%w: record %d of run %s in memory", ErrDamaged, next, s.run.sid)
+				return fmt.Errorf("%w: record %d of log %s in memory", ErrDamaged, next, s.sid)
 			}
 			r.Offset = next
 			take(r)
 		}
 	}
-	if more && next != s.run.tail {
-		return fmt.Errorf("%w: run %s has %d records, %d can be read", ErrDamaged, s.run.sid, s.run.tail, next)
+	if more && next != s.tail {
+		return fmt.Errorf("%w: log %s has %d records, %d can be read", ErrDamaged, s.sid, s.tail, next)
 	}
 	return nil
 }
@@ -176,7 +190,7 @@ func (st *store) eachSegment(s streamID, from, to event.Offset, f func(segment) 
 			}
 		}
 		if next < to {
-			return fmt.Errorf("%w: record %d of run %s is missing", ErrDamaged, next, s)
+			return fmt.Errorf("%w: record %d of log %s is missing", ErrDamaged, next, s)
 		}
 		return nil
 	})
@@ -203,16 +217,7 @@ func segmentAt(txn *badger.Txn, kind byte, s streamID, offset event.Offset) ([]b
 	defer it.Close()
 	it.Seek(offsetKey(kind, s, offset))
 	if !it.Valid() || len(it.Item().Key()) != 25 {
-		return nil, fmt.Errorf("%w: no segment of run %s holds record %d", ErrDamaged, s, offset)
+		return nil, fmt.Errorf("%w: no segment of log %s holds record %d", ErrDamaged, s, offset)
 	}
 	return it.Item().KeyCopy(nil), nil
-}
-
-// record returns the record at offset, which must be below the tail.
-func (s *snapshotRead) record(ctx context.Context, offset event.Offset) (rec event.Record, err error) {
-	err = s.each(ctx, offset, func(r event.Record) bool {
-		rec = r
-		return false
-	})
-	return rec, err
 }

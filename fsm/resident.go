@@ -16,6 +16,11 @@ type resident struct {
 	threads  nameSet
 	openRuns openRuns
 	locks    map[event.LockName]*lock
+
+	streamNames nameSet
+	sources     map[streamID]uint64
+	expiries    expiries
+	subs        subscriptions
 }
 
 // loadResident reads the resident part and proves it against the counts stored with it.
@@ -23,7 +28,8 @@ func (s *store) loadResident() (resident, error) {
 	if err := s.upgrade(); err != nil {
 		return resident{}, err
 	}
-	res := resident{names: newNameSet(), threads: newNameSet(), openRuns: newOpenRuns(), locks: make(map[event.LockName]*lock)}
+	res := resident{names: newNameSet(), threads: newNameSet(), openRuns: newOpenRuns(), locks: make(map[event.LockName]*lock),
+		streamNames: newNameSet(), sources: make(map[streamID]uint64)}
 	err := s.db.View(func(txn *badger.Txn) error {
 		item, err := txn.Get(metaKey)
 		if errors.Is(err, badger.ErrKeyNotFound) {
@@ -42,6 +48,12 @@ func (s *store) loadResident() (resident, error) {
 			return err
 		}
 		if err := res.loadLocks(txn); err != nil {
+			return err
+		}
+		if err := res.loadStreams(txn); err != nil {
+			return err
+		}
+		if err := res.loadSubscriptions(txn); err != nil {
 			return err
 		}
 		return res.loadOpenRuns(txn)

@@ -78,5 +78,5 @@ func (m *Machine) readPlace(id event.ThreadID, n event.Ordinal) (s *snapshotRead
 	}
 	own := *r
 	m.store.readers.Add(1)
-	return &snapshotRead{run: &own, chunks: m.chunksOf(sid), store: m.store}, true, nil
+	return &snapshotRead{run: &own, logRead: m.logRead(&own.logHead)}, true, nil
 }

@@ -18,7 +18,7 @@ func (m *machine) downgrade(t *testing.T) {
 		var heads [][2][]byte
 		if err := scan(txn, []byte{keyHead}, func(key, value []byte) error {
 			if !isDeleted(value) {
-				old := append([]byte{headVersion1}, value[1:len(value)-2]...)
+				old := append([]byte{headVersion1}, value[1:len(value)-2-3]...)
 				heads = append(heads, [2][]byte{append([]byte(nil), key...), old})
 			}
 			return nil
@@ -35,9 +35,10 @@ func (m *machine) downgrade(t *testing.T) {
 			return err
 		}
 		mt.threads, mt.threadSum, mt.changes = 0, fingerprint{}, changeLog{}
+		mt.streams, mt.uptime = proof{}, 0
 		b := mt.encode()
 		b[0] = metaVersion1
-		return set(metaKey, b[:len(b)-1-16-11])
+		return set(metaKey, b[:len(b)-1-16-11-1-16-1])
 	})
 	if err != nil {
 		t.Fatal(err)

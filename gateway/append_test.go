@@ -161,6 +161,33 @@ func TestAppendTooLarge(t *testing.T) {
 	}
 }
 
+// A client that sends all of a body before it looks for an answer gets that answer, and keeps its
+// connection.
+func TestTooLargeAnswered(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	conn, err := net.Dial("tcp", h.srv.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	answers := bufio.NewReader(conn)
+	for range 2 {
+		big := strings.Repeat("x", 10<<20)
+		if _, err := fmt.Fprintf(conn, "POST /v1/runs/r/events HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(big), big); err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.ReadResponse(answers, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		if resp.StatusCode != 413 || resp.Close {
+			t.Errorf("%d, close=%v", resp.StatusCode, resp.Close)
+		}
+	}
+}
+
 // A connection that breaks in the middle of a body leaves nothing.
 func TestAppendHalfABody(t *testing.T) {
 	t.Parallel()

@@ -34,29 +34,35 @@ func (b *body) free() {
 }
 
 // readBody reads a body of at most [event.MaxBatchBytes].
-func readBody(c *gin.Context) (*body, error) {
+func readBody(c *gin.Context) (*body, error) { return readBodyUpTo(c, event.MaxBatchBytes) }
+
+// readBodyUpTo reads a body of at most limit bytes.
+func readBodyUpTo(c *gin.Context, limit int64) (*body, error) {
 	r := c.Request
 	if e := r.Header["Content-Encoding"]; len(e) > 0 && e[0] != "identity" {
 		return nil, errEncoding
 	}
 	b := bodies.Get().(*body)
-	if err := b.read(c); err != nil {
+	if err := b.read(c, limit); err != nil {
 		b.free()
+		if errors.As(err, new(*http.MaxBytesError)) {
+			swallow(c.Request)
+		}
 		return nil, bodyError(err)
 	}
 	return b, nil
 }
 
-func (b *body) read(c *gin.Context) error {
+func (b *body) read(c *gin.Context, limit int64) error {
 	r := c.Request
 	if r.ContentLength == 0 || r.Body == nil {
 		return nil
 	}
 	// The server closes the connection after MaxBytesReader's error; it must be told through its
 	// own ResponseWriter, which Gin wraps.
-	limited := http.MaxBytesReader(unwrap(c.Writer), r.Body, event.MaxBatchBytes)
-	if r.ContentLength > event.MaxBatchBytes {
-		return &http.MaxBytesError{Limit: event.MaxBatchBytes}
+	limited := http.MaxBytesReader(unwrap(c.Writer), r.Body, limit)
+	if r.ContentLength > limit {
+		return &http.MaxBytesError{Limit: limit}
 	}
 	if n := int(r.ContentLength); n >= cap(b.in) {
 		b.in = make([]byte, 0, n+1)
@@ -73,6 +79,18 @@ func (b *body) read(c *gin.Context) error {
 		if len(b.in) == cap(b.in) {
 			b.in = append(b.in, 0)[:len(b.in)]
 		}
+	}
+}
+
+// swallowedBytes bounds what is read of a body that is too large.
+const swallowedBytes = 16 << 20
+
+// swallow reads on in a body that is refused for its size. A client that is still sending when its
+// connection is closed may lose the answer to the reset that follows (RFC 9112, 9.6), and would then
+// send the same again. A client that asks before it sends needs none of this.
+func swallow(r *http.Request) {
+	if r.Header["Expect"] == nil {
+		_, _ = io.CopyN(io.Discard, r.Body, swallowedBytes)
 	}
 }
 

@@ -31,5 +31,8 @@ func wantsCompression(r *http.Request) bool {
 			return false
 		}
 	}
+	if strings.Contains(r.URL.RawQuery, "live=sse") {
+		return false
+	}
 	return r.URL.Path != "/metrics" // promhttp compresses by itself
 }

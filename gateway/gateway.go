@@ -18,6 +18,7 @@ type Gateway struct {
 	reader  Reader
 	cluster Cluster
 	leases  Leases  // nil: there are none
+	streams Streams // nil: there are none
 	threads Threads // nil: there are none
 	metrics *metrics
 
@@ -42,7 +43,7 @@ func New(cfg Config) (*Gateway, error) {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
 	g := &Gateway{
-		cfg: cfg, log: cfg.Logger, node: cfg.Log, reader: cfg.Reader, cluster: cfg.Cluster, leases: cfg.Leases, threads: cfg.Threads,
+		cfg: cfg, log: cfg.Logger, node: cfg.Log, reader: cfg.Reader, cluster: cfg.Cluster, leases: cfg.Leases, streams: cfg.Streams, threads: cfg.Threads,
 		folds: make(chan struct{}, maxFolds), answers: newBudget(answersBytes), pieces: newBudget(piecesBytes),
 		tails: make(chan struct{}, cfg.MaxTails), replays: make(chan struct{}, maxReplays), replayPatience: replayPatience, draining: make(chan struct{}),
 	}
@@ -105,6 +106,11 @@ func (g *Gateway) newEngine() (*gin.Engine, error) {
 		}
 	}
 	e.NoRoute(g.handle("unknown", func(*gin.Context) error { return errNoRoute }))
-	e.NoMethod(g.handle("unknown", func(*gin.Context) error { return errNoMethod }))
+	e.NoMethod(g.handle("unknown", func(c *gin.Context) error {
+		if isStreamPath(c.Request.URL.Path) {
+			browserHeaders(c.Writer.Header())
+		}
+		return errNoMethod
+	}))
 	return e, nil
 }

@@ -80,7 +80,7 @@ func startMachine(t testing.TB) (*harness, *machineNode) {
 		t.Fatal(err)
 	}
 	n := &machineNode{m: m}
-	gw, err := New(Config{Log: n, Reader: machineReader{m}, Leases: n, Threads: machineThreads{m}, Cluster: newFake()})
+	gw, err := New(Config{Log: n, Reader: machineReader{m}, Leases: n, Threads: machineThreads{m}, Cluster: newFake(), Streams: machineStreams{m}, RunStreams: m})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,6 +50,17 @@ type Watch interface {
 	Close()
 }
 
+// Streams is a node's own state of plain streams; fsm.Machine implements it. Like [Reader]'s it may
+// lag. Errors are event.ErrStreamNotFound and event.ErrStreamGone; byte slices are never changed.
+type Streams interface {
+	Stream(ctx context.Context, name event.StreamName) (event.Stream, error)
+	// Messages reads from offset from on, at most maxMessages and no further one once maxBytes are
+	// reached. At the tail the page is empty, beyond it the error an *event.OffsetOutOfRange.
+	Messages(ctx context.Context, name event.StreamName, from event.Offset, maxMessages, maxBytes int) (event.StreamPage, error)
+	// WatchStream subscribes to changes of a stream, which need not exist.
+	WatchStream(name event.StreamName) Watch
+}
+
 // Cluster is what is known of the nodes, and how to move the leadership; raftlog.Node provides it.
 type Cluster interface {
 	// Members describes every node, as far as it answers.

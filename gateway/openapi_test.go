@@ -62,7 +62,7 @@ func TestOpenAPIDescribesEveryRoute(t *testing.T) {
 			described = append(described, method+" "+path)
 		}
 	}
-	param := regexp.MustCompile(`:(\w+)`)
+	param := regexp.MustCompile(`[:*](\w+)`)
 	h, _ := startMachine(t)
 	for _, r := range h.gw.routes() {
 		served = append(served, r.method+" "+param.ReplaceAllString(r.path, "{$1}"))
@@ -142,6 +142,7 @@ func TestOpenAPIConformance(t *testing.T) {
 	c.runs()
 	c.events()
 	c.leases()
+	c.streams()
 	c.threads()
 	c.failures()
 	for path, item := range doc.Paths.Map() {

@@ -25,6 +25,9 @@ const (
 	codeOutcomeUnknown   = "outcome_unknown"
 	codeInternal         = "internal"
 	codeChangesGone      = "changes_gone"
+
+	codeStreamNameTaken = "stream_name_taken"
+	codeForkSourceGone  = "fork_source_gone"
 )
 
 // problemKind is what every problem of one code has in common.
@@ -60,6 +63,27 @@ var problems = map[string]problemKind{
 	event.CodeTooLarge:            {status: 413, title: "Too large"},
 	event.CodeOffsetOutOfRange:    {status: 416, title: "Beyond the tail"},
 
+	event.CodeStreamNotFound:      {status: 404, title: "No such stream"},
+	event.CodeStreamGone:          {status: 410, title: "The stream was deleted"},
+	event.CodeStreamExists:        {status: 409, title: "The stream exists"},
+	event.CodeStreamClosed:        {status: 409, title: "The stream is closed"},
+	event.CodeContentTypeConflict: {status: 409, title: "The stream has another content type"},
+	event.CodeStreamSeqConflict:   {status: 409, title: "Stream-Seq is not larger than the last"},
+	event.CodeProducerReset:       {status: 400, title: "A new epoch begins with sequence number 0"},
+	event.CodeForkSource:          {status: 404, title: "There is nothing to fork"},
+	event.CodeForkOffset:          {status: 400, title: "The fork's offset is beyond its source"},
+
+	event.CodeSubscriptionNotFound: {status: 404, title: "No such subscription"},
+	event.CodeSubscriptionExists:   {status: 409, title: "The subscription exists"},
+	event.CodeWakeFenced:           {status: 409, title: "The wake is over"},
+	event.CodeWakeClaimed:          {status: 409, title: "The wake is held"},
+	event.CodeNothingPending:       {status: 409, title: "Nothing is pending"},
+	event.CodeBadAck:               {status: 409, title: "The acknowledgement cannot be"},
+	event.CodeTooManySubscriptions: {status: 429, title: "Too many subscriptions"},
+
+	codeStreamNameTaken: {status: 409, title: "The name is taken", detail: "the stream of this name was deleted while forks read it; the name is free once they are gone"},
+	codeForkSourceGone:  {status: 409, title: "The fork's source was deleted", detail: "the stream to fork was deleted; only the forks that it had still read it"},
+
 	codeBadRequest:       {status: 400, title: "The request cannot be understood"},
 	codeNotFound:         {status: 404, title: "No such resource", detail: "nothing is served at this path"},
 	codeMethodNotAllowed: {status: 405, title: "Method not allowed", detail: "this path does not take this method; see Allow"},
@@ -94,6 +118,9 @@ var (
 	errEncoding    = errors.New("the body has a Content-Encoding")
 	errOverloaded  = errors.New("too many tails are open, or answers under way")
 	errUnavailable = errors.New("this node is too far behind")
+
+	errNameTaken      = errors.New("the name belongs to a deleted stream with forks")
+	errForkSourceGone = errors.New("the source of the fork was deleted")
 )
 
 // problem is one answer: its code and what the table does not say.
@@ -147,6 +174,8 @@ var conditions = []struct {
 	{errNoRoute, codeNotFound},
 	{errNoMethod, codeMethodNotAllowed},
 	{errEncoding, codeUnsupported},
+	{errNameTaken, codeStreamNameTaken},
+	{errForkSourceGone, codeForkSourceGone},
 	{context.DeadlineExceeded, codeUnavailable},
 }
 
@@ -167,6 +196,9 @@ func (g *Gateway) writeProblem(c *gin.Context, err error) {
 	h["Content-Type"] = contentTypeProblem
 	if kind.retry {
 		h.Set("Retry-After", "1")
+	}
+	if errors.As(err, new(forbidden)) {
+		kind.status = http.StatusForbidden
 	}
 	c.Writer.WriteHeader(kind.status)
 	_, _ = c.Writer.Write(appendProblem(nil, p, kind))

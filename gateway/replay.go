@@ -145,12 +145,26 @@ func (r *replay) take(ctx context.Context, p replayPiece) (over bool, err error)
 		return false, err
 	}
 	if p.end {
-		return true, nil
+		return true, r.held(ctx)
 	}
 	if p.err != nil {
 		return false, p.err
 	}
 	return false, r.answer.progress(r)
+}
+
+// held refuses a replay that ends after somebody else acquired the run. One that found in the log what
+// the successor wrote meanwhile was refused by no append. This node's own state will do: it holds all
+// that the replay found in it.
+func (r *replay) held(ctx context.Context) error {
+	run, err := r.g.reader.Run(ctx, r.run)
+	switch {
+	case err != nil && !errors.Is(err, event.ErrRunNotFound):
+		return err
+	case err == nil && r.epoch != nil && *r.epoch < run.Epoch:
+		return &event.Fenced{Epoch: *r.epoch, CurrentEpoch: run.Epoch}
+	}
+	return nil
 }
 
 // flush appends all that is ready.

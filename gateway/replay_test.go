@@ -43,6 +43,7 @@ func (t *replayTest) want(a replayAnswered, matched, appended int) {
 	}
 }
 
+// TestReplayEveryCut, R3_2, R3_5: wherever the log stops, a replay from the first event appends the rest.
 func TestReplayEveryCut(t *testing.T) {
 	t.Parallel()
 	for cut := range len(takenOver) + 1 {
@@ -194,6 +195,27 @@ func TestReplayFencedInTheMiddle(t *testing.T) {
 	}
 	w.Close()
 	rt.wantLog(strings.Join(takenOver[:5], "\n") + "\n")
+}
+
+// TestReplayFencedWithoutAnAppend, R1_3: a host that was taken over from while its replay was open is not
+// told that all is well, though its successor has written the rest of it.
+func TestReplayFencedWithoutAnAppend(t *testing.T) {
+	t.Parallel()
+	rt := newReplayTest(t, takenOver[:5]...)
+	r, w := io.Pipe()
+	lines := rt.lines(r)
+	io.WriteString(w, strings.Join(takenOver[:5], "\n")+"\n")
+	lines.until(5)
+	rt.node.mu.Lock()
+	rt.node.epoch = 4
+	rt.node.mu.Unlock()
+	rt.store(takenOver[5:]...)
+	io.WriteString(w, strings.Join(takenOver[5:], "\n")+"\n")
+	w.Close()
+	if a := lines.last(); !strings.Contains(string(a.Problem), `"code":"fenced","epoch":3,"currentEpoch":4`) {
+		t.Fatalf("got %+v, %s", a, a.Problem)
+	}
+	rt.wantLog(whole())
 }
 
 func TestReplayDiverged(t *testing.T) {

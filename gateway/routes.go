@@ -27,6 +27,7 @@ func (g *Gateway) routes() []route {
 	var all []route
 	for _, group := range [][]route{
 		g.serviceRoutes(), g.runRoutes(), g.eventRoutes(), g.replayRoutes(), g.leaseRoutes(), g.projectionRoutes(), g.clusterRoutes(), g.threadRoutes(), g.changeRoutes(),
+		g.streamRoutes(),
 	} {
 		all = append(all, group...)
 	}

@@ -97,7 +97,7 @@ func (g *Gateway) getThread(c *gin.Context) error {
 		if t.ActiveRun != nil {
 			g.addRemaining(t.ActiveRun)
 		}
-		b, omitted := appendMessages(appendThreadHead(nil, t), t.transcript, messages)
+		b, omitted := appendHistory(appendThreadHead(nil, t), t.transcript, messages)
 		if omitted > 0 {
 			b = append(append(b, `,"messagesOmitted":`...), strconv.Itoa(omitted)...)
 		}
@@ -116,7 +116,7 @@ func (g *Gateway) getThreadTranscript(c *gin.Context) error {
 		return err
 	}
 	return g.answerThread(c, r.id, sel, func(t *threadRead) ([]byte, error) {
-		b, _ := appendMessages(appendThreadHead(nil, t), t.transcript, allMessages)
+		b, _ := appendHistory(appendThreadHead(nil, t), t.transcript, allMessages)
 		return append(appendMissing(b, t), '}'), nil
 	})
 }
@@ -155,9 +155,9 @@ func appendThreadHead(dst []byte, t *threadRead) []byte {
 	return append(append(append(dst, `,"cursor":"`...), t.Cursor.String()...), `","messages":`...)
 }
 
-// appendMessages appends the newest n messages, or all, and says how many it left out. A cut may
+// appendHistory appends the newest n messages, or all, and says how many it left out. A cut may
 // part a call from its result: it is for showing the end of a long conversation first.
-func appendMessages(dst []byte, transcript projection.Fold, n int) (b []byte, omitted int) {
+func appendHistory(dst []byte, transcript projection.Fold, n int) (b []byte, omitted int) {
 	if n == allMessages {
 		return projection.AppendHistory(dst, transcript), 0
 	}

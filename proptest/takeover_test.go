@@ -4,215 +4,114 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"net/http"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/hashicorp/raft"
-
 	"github.com/runlog/runlog/client"
 	"github.com/runlog/runlog/event"
 	"github.com/runlog/runlog/internal/agentrun"
 	"github.com/runlog/runlog/internal/testcluster"
-	"github.com/runlog/runlog/raftlog"
 )
 
 // takeoverLease is longer than any one fault, plus a client's way to another node: a host that lives renews.
 const takeoverLease = 12 * time.Second
 
 // takeovers counts what the schedules of this process went through.
-var takeovers struct{ runs, continued, replayed, fenced, lost atomic.Int64 }
+var takeovers struct{ runs, continued, replayed, open, writing, stolen, fenced, lost atomic.Int64 }
 
 // TestTakeoverUnseen: three whole nodes in virtual time, hosts that are the real client over the real
-// gateway. Hosts die or pause at any event and are taken over, or not; nodes are cut off, die,
-// stall and hand over. Promise 1: a run's projections are those of one host. Promise 2: a reader of
-// the whole time sees the log once. Promise 3: a fenced host writes nothing. Promise 4: a run
-// whose host is gone ends once, one whose host lives does not (R2.2, R2.6, R3.1–R3.7).
+// gateway. Hosts die or pause at any event and in the middle of any request, give up, are robbed, and are
+// taken over, or not; nodes are cut off, die, stall and hand over. Promise 1: a run's projections are
+// those of one host. Promise 2: a reader of the whole time sees the log once. Promise 3: a fenced host
+// writes nothing. Promise 4: a run whose host is gone can be taken over, or ends, once, as soon as its
+// lease is over; one whose host lives does neither (R1_3, R1_5, R2_2, R2_4, R2_6,
+// R2_7, R2_9, R2_11, R3_1, R3_3, R3_4, R3_5, R3_6, R3_7).
 func TestTakeoverUnseen(t *testing.T) {
 	for seed := range uint64(*schedules) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { takeoverSchedule(t, seed) })
 		})
 	}
-	t.Logf("%d schedules, %d runs: %d takeovers continued, %d replayed, %d zombies fenced, %d runs ended by the cluster", *schedules, takeovers.runs.Load(),
-		takeovers.continued.Load(), takeovers.replayed.Load(), takeovers.fenced.Load(), takeovers.lost.Load())
+	n := &takeovers
+	t.Logf("%d schedules, %d runs: %d takeovers continued, %d replayed, %d of them open at the next takeover; %d hosts gone amid an append, %d robbed; %d zombies fenced, %d runs ended by the cluster",
+		*schedules, n.runs.Load(), n.continued.Load(), n.replayed.Load(), n.open.Load(), n.writing.Load(), n.stolen.Load(), n.fenced.Load(), n.lost.Load())
 }
 
 func takeoverSchedule(t *testing.T, seed uint64) {
 	rnd := rand.New(rand.NewPCG(seed, 11))
-	stalls := map[string]*stall{"n1": {}, "n2": {}, "n3": {}}
-	c := testcluster.Start(t, func(cfg *raftlog.Config) {
-		s := stalls[cfg.NodeID]
-		cfg.LogStore = raftlog.LogStoreBolt
-		cfg.WrapLogStore = func(l raft.LogStore) raft.LogStore { return stalling{l, s} }
-	})
+	w := newWeather()
+	c := testcluster.Start(t, w.adjust)
+	w.c = c
 	defer c.Close()
 	var wg sync.WaitGroup
 	for k := range 6 {
-		s := &story{t: t, c: c, id: event.RunID(fmt.Sprint("run-", k)), rnd: rand.New(rand.NewPCG(rnd.Uint64(), 3))}
+		s := &story{t: t, c: c, weather: w, id: event.RunID(fmt.Sprint("run-", k)), rnd: rand.New(rand.NewPCG(rnd.Uint64(), 3))}
 		wg.Go(s.play)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	var faults sync.WaitGroup
-	faults.Go(func() { disturb(ctx, c, stalls, rnd) })
+	faults.Go(func() { w.blow(ctx, rnd) })
+	faults.Go(func() { w.observe(ctx) })
 	wg.Wait()
 	stop()
 	faults.Wait()
-	time.Sleep(30 * time.Second) // an election may be under way, whose entries would come between two nodes' answers
-	if err := c.Settle(t.Context()); err != nil {
-		t.Error(err)
-		return
+	checkSameStateSoon(t, c)
+}
+
+// checkSameStateSoon compares the nodes at one index, which they reach when no election is under way
+// any more.
+func checkSameStateSoon(t *testing.T, c *testcluster.Cluster) {
+	for range 60 {
+		if err := c.Settle(t.Context()); err != nil {
+			t.Error(err)
+			return
+		}
+		at := map[uint64]bool{}
+		for i := range 3 {
+			at[c.Node(i).State.Applied()] = true
+		}
+		if len(at) == 1 {
+			break
+		}
+		time.Sleep(time.Second)
 	}
 	checkSameState(t, c)
 }
 
-// stall is a disk that can be made to hang.
-type stall struct {
-	mu    sync.Mutex
-	until time.Time
-}
-
-func (s *stall) hang(d time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.until = time.Now().Add(d)
-}
-
-type stalling struct {
-	raft.LogStore
-	s *stall
-}
-
-// StoreLogs waits while the disk hangs.
-func (l stalling) StoreLogs(logs []*raft.Log) error {
-	l.s.mu.Lock()
-	wait := time.Until(l.s.until)
-	l.s.mu.Unlock()
-	time.Sleep(wait)
-	return l.LogStore.StoreLogs(logs)
-}
-
-// disturb does one thing after the other to the nodes until ctx ends.
-func disturb(ctx context.Context, c *testcluster.Cluster, stalls map[string]*stall, rnd *rand.Rand) {
-	for ctx.Err() == nil {
-		time.Sleep(time.Duration(rnd.IntN(15_000)) * time.Millisecond)
-		i := rnd.IntN(3)
-		d := time.Duration(rnd.IntN(3000)) * time.Millisecond
-		switch rnd.IntN(4) {
-		case 0:
-			c.Isolate(i)
-			time.Sleep(d)
-			c.Heal(i)
-		case 1:
-			c.Stop(i)
-			time.Sleep(d)
-			c.Open(i)
-		case 2:
-			_ = c.Node(i).TransferLeadership(ctx)
-		case 3:
-			stalls[fmt.Sprintf("n%d", i+1)].hang(d)
-		}
-	}
-}
-
 // story is one run and its hosts.
 type story struct {
-	t   *testing.T
-	c   *testcluster.Cluster
-	id  event.RunID
-	rnd *rand.Rand
-	run []event.Event // what one undisturbed host would have written
+	t       *testing.T
+	c       *testcluster.Cluster
+	weather *weather
+	id      event.RunID
+	rnd     *rand.Rand
+	run     []event.Event // what one undisturbed host would have written
 
-	exact   bool // the log is a prefix of run, byte for byte
-	written int  // events of run that a host was told are in the log
+	exact   bool        // the log is a prefix of run, byte for byte
+	written int         // events of run that a host was told are in the log
+	open    *openReplay // of the present host
+	last    event.Epoch // of the present host
+	lost    bool        // the cluster ended the run
 }
 
-// host is a process with connections of its own.
-type host struct {
-	*client.Client
-	transport *http.Transport
-	mu        sync.Mutex
-	awake     chan struct{} // closed unless paused
-	dead      bool
-}
-
-// RoundTrip holds a paused host's requests back until it wakes, and loses a dead one's.
-func (h *host) RoundTrip(r *http.Request) (*http.Response, error) {
-	h.mu.Lock()
-	awake := h.awake
-	h.mu.Unlock()
-	select {
-	case <-awake:
-	case <-r.Context().Done():
-		return nil, r.Context().Err()
-	}
-	h.mu.Lock()
-	dead := h.dead
-	h.mu.Unlock()
-	if dead {
-		return nil, errors.New("the host is dead")
-	}
-	return h.transport.RoundTrip(r)
-}
-
-func (s *story) host() *host {
-	h := &host{transport: &http.Transport{DialContext: s.c.Dial}, awake: make(chan struct{})}
-	close(h.awake)
-	cl, err := client.New(client.Config{Servers: s.c.URLs(), HTTPClient: &http.Client{Transport: h}, RetryFor: time.Minute})
-	if err != nil {
-		panic(err)
-	}
-	h.Client = cl
-	return h
-}
-
-func (h *host) pause() (wake func()) {
-	gate := make(chan struct{})
-	h.mu.Lock()
-	h.awake = gate
-	h.mu.Unlock()
-	return func() { close(gate) }
-}
-
-func (h *host) die() {
-	h.mu.Lock()
-	h.dead = true
-	h.mu.Unlock()
-}
-
-// generated returns a run that ends, with the story's ids.
-func (s *story) generated() []event.Event {
-	for {
-		run := agentrun.Generate(s.rnd)
-		last := run[len(run)-1].Header.Type
-		if last != event.TypeRunFinished && last != event.TypeRunError || !agentrun.IsStrict(run) {
-			continue
-		}
-		for i := range run {
-			raw := strings.NewReplacer(`"runId":"r"`, `"runId":"`+string(s.id)+`"`, `"threadId":"t"`, `"threadId":"t-`+string(s.id)+`"`).Replace(string(run[i].Raw))
-			e, err := event.ParseEvent([]byte(raw))
-			if err != nil {
-				panic(err)
-			}
-			run[i] = e
-		}
-		return run
-	}
+// openReplay is a replay that goes on as its host goes away.
+type openReplay struct {
+	journal *journal
+	spoken  chan struct{} // closed when the agent has said all
+	done    chan error
 }
 
 // play lives through a run and checks it.
 func (s *story) play() {
-	s.run, s.exact = s.generated(), true
+	s.run, s.exact = agentrun.Ending(s.rnd, s.id), true
 	takeovers.runs.Add(1)
 	ctx, stop := context.WithCancel(context.Background())
 	first := s.host()
-	defer first.transport.CloseIdleConnections()
+	defer first.die()
 	abandoned := s.rnd.IntN(4) == 0
 	window := int64(60_000)
 	if abandoned {
@@ -228,7 +127,7 @@ func (s *story) play() {
 	}
 	defer h.Close()
 	reader := s.host()
-	defer reader.transport.CloseIdleConnections()
+	defer reader.die()
 	var seen []string
 	var rg sync.WaitGroup
 	defer rg.Wait()
@@ -246,36 +145,42 @@ func (s *story) play() {
 	})
 	var zombies []func()
 	for k := 1; ; k++ {
+		s.last = h.Epoch()
 		cut := len(s.run)
 		if abandoned || k < 4 && s.rnd.IntN(4) > 0 {
 			cut = s.rnd.IntN(len(s.run))
 		}
-		if cut == 0 && abandoned {
-			cut = 1
-		}
-
-		if err := s.work(h, k > 1, cut); err != nil {
+		pos, err := s.work(first, h, k > 1, cut)
+		if err != nil {
 			s.t.Errorf("%s: host %d: %v", s.id, k-1, err)
 			return
 		}
 		if cut == len(s.run) {
 			break
 		}
-		zombies = append(zombies, s.away(first, h, k))
+		gone := s.away(first, h, pos, abandoned)
+		zombies = append(zombies, gone.wake)
 		if abandoned {
+			rg.Wait()
+			s.lost = len(seen) > 0 && seen[len(seen)-1] != string(s.run[len(s.run)-1].Raw)
+			s.inTime("ended", gone)
 			break
 		}
 		next := s.host()
-		defer next.transport.CloseIdleConnections()
-		taken, err := s.takeover(ctx, next, k)
+		defer next.die()
+		taken, err := s.takeover(ctx, next, k, gone)
+		if errors.Is(err, event.ErrRunEnded) {
+			break // the last host had the end under way
+		}
 		if err != nil {
 			s.t.Errorf("%s: takeover %d: %v", s.id, k, err)
 			return
 		}
 		defer taken.Close()
+		s.last = taken.Epoch()
 		if s.rnd.IntN(2) == 0 {
-			zombies[len(zombies)-1]() // wakes before the successor has written
-			zombies[len(zombies)-1] = func() {}
+			gone.wake() // before the successor has written
+			zombies = zombies[:len(zombies)-1]
 		}
 		first, h = next, taken
 	}
@@ -283,47 +188,109 @@ func (s *story) play() {
 	for _, wake := range zombies {
 		wake()
 	}
-	s.check(seen, abandoned)
+	s.check(seen)
 }
 
-// takeover waits for the lease as often as it must: each new leader gives every lease a full term.
-func (s *story) takeover(ctx context.Context, next *host, k int) (*client.Handle, error) {
-	for attempt := 0; ; attempt++ {
-		h, err := next.Takeover(ctx, s.id, client.Takeover{Holder: event.HolderID(fmt.Sprintf("h%d of %s", k, s.id)),
-			LeaseMs: takeoverLease.Milliseconds(), Wait: 30 * time.Second})
-		if !errors.Is(err, event.ErrLeaseHeld) || attempt == 20 {
-			return h, err
-		}
+// takeover takes the run over, by force or once its lease is over.
+func (s *story) takeover(ctx context.Context, next *host, k int, gone departure) (*client.Handle, error) {
+	t := client.Takeover{Holder: event.HolderID(fmt.Sprintf("h%d of %s", k, s.id)), LeaseMs: takeoverLease.Milliseconds(), Wait: 10 * time.Minute}
+	if gone.steal {
+		takeovers.stolen.Add(1)
+		t.Steal = &s.last
+	}
+	h, err := next.Takeover(ctx, s.id, t)
+	s.inTime("taken over", gone)
+	return h, err
+}
+
+// inTime checks that the lease of a host that is gone did not last longer than it may.
+func (s *story) inTime(what string, gone departure) {
+	now := time.Now()
+	if most, leaders := s.weather.bound(gone.at, now, takeoverLease); now.Sub(gone.at) > most {
+		s.t.Errorf("%s: %s %v after its host was gone; %v are allowed after %d changes of leader", s.id, what, now.Sub(gone.at), most, leaders)
 	}
 }
 
-// work writes up to cut: what comes next, or by a replay from the first event.
-func (s *story) work(h *client.Handle, successor bool, cut int) error {
-	ctx := context.Background()
-	at := int(h.Run().Tail)
+// lives checks, until it is told to stop, that a host that lives keeps its lease (R2_2).
+func (s *story) lives(epoch event.Epoch) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var done sync.WaitGroup
+	done.Go(func() {
+		for ; ctx.Err() == nil; time.Sleep(time.Second) {
+			for i := range 3 {
+				n := s.c.Node(i)
+				if n == nil {
+					continue
+				}
+				r, err := n.State.Run(ctx, s.id)
+				if err == nil && r.Epoch == epoch && (r.Lease.State != event.LeaseStateHeld || r.Status == event.StatusLost) {
+					s.t.Errorf("%s: its host lives, and the lease is %s, the run %s", s.id, r.Lease.State, r.Status)
+					return
+				}
+			}
+		}
+	})
+	return func() { cancel(); done.Wait() }
+}
+
+// work writes up to cut: what comes next, or by a replay from the first event. It returns where the
+// log ends in the run, or -1 when that cannot be said.
+func (s *story) work(p *host, h *client.Handle, successor bool, cut int) (pos int, err error) {
+	defer s.lives(h.Epoch())()
 	if successor && (!s.exact || s.rnd.IntN(3) > 0) {
 		takeovers.replayed.Add(1)
-		return s.replay(h, cut)
+		return s.replay(p, h, cut)
 	}
 	if successor {
 		takeovers.continued.Add(1)
 	}
+	at := int(h.Run().Tail)
 	for at < cut {
 		if s.rnd.IntN(20) == 0 {
-			time.Sleep(40 * time.Second) // a silent tool; the lease is renewed (R2.2)
+			time.Sleep(40 * time.Second) // a silent tool; the lease is renewed
 		}
 		time.Sleep(time.Duration(s.rnd.IntN(400)) * time.Millisecond)
 		n := min(cut-at, 1+s.rnd.IntN(3))
-		if _, err := h.Append(ctx, s.run[at:at+n]...); err != nil {
-			return fmt.Errorf("append %d of %d: %w", at, len(s.run), err)
+		kept, acked, err := s.append(h, s.run[at:at+n], at+n < len(s.run))
+		switch {
+		case err != nil:
+			return 0, fmt.Errorf("append %d of %d: %w", at, len(s.run), err)
+		case !kept:
+			continue
 		}
-		at += n
-		s.written = at
+		if at += n; acked {
+			s.written = at
+		}
 	}
-	return nil
+	if cut < len(s.run) && s.rnd.IntN(6) == 0 {
+		time.Sleep(40 * time.Second) // and at times it is then that the host goes (R3_6)
+	}
+	return at, nil
 }
 
-func (s *story) replay(h *client.Handle, cut int) error {
+// append appends, in some cases for so short a time that the outcome may be unknown; kept says that
+// the handle has the events, which it settles with the next append.
+func (s *story) append(h *client.Handle, events []event.Event, mayGiveUp bool) (kept, acked bool, err error) {
+	ctx := context.Background()
+	brief := mayGiveUp && s.rnd.IntN(8) == 0
+	if brief {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Duration(s.rnd.IntN(20))*time.Millisecond)
+		defer cancel()
+	}
+	_, err = h.Append(ctx, events...)
+	switch {
+	case brief && errors.Is(err, client.ErrOutcomeUnknown):
+		return true, false, nil
+	case brief && errors.Is(err, client.ErrUnavailable):
+		return false, false, nil
+	}
+	return true, true, err
+}
+
+// replay says the run again up to cut, all at once or as it comes. One that comes may be open still when
+// its host goes away.
+func (s *story) replay(p *host, h *client.Handle, cut int) (pos int, err error) {
 	said := s.run[:cut]
 	switch s.rnd.IntN(3) {
 	case 0:
@@ -331,112 +298,36 @@ func (s *story) replay(h *client.Handle, cut int) error {
 	case 1:
 		said, s.exact = agentrun.WithoutLive(said), false
 	}
-	var lines strings.Builder
-	for _, e := range said {
-		lines.Write(e.Raw)
-		lines.WriteByte('\n')
-	}
-	_, err := h.Replay(context.Background(), func() (io.ReadCloser, error) {
-		return io.NopCloser(strings.NewReader(lines.String())), nil
-	}, nil)
-	return err
-}
-
-// away lets a host die, or pause; the answer wakes it: it must find itself fenced.
-func (s *story) away(p *host, h *client.Handle, k int) (wake func()) {
-	if s.rnd.IntN(2) == 0 {
-		p.die()
-		return func() {}
-	}
-	resume := p.pause()
-	return func() {
-		resume()
-		e, _ := event.ParseEvent([]byte(`{"type":"CUSTOM","name":"zombie","value":1}`))
-		_, err := h.Append(context.Background(), e)
-		if !errors.Is(err, event.ErrFenced) && !errors.Is(err, event.ErrRunEnded) {
-			s.t.Errorf("%s: host %d, woken, was told %v", s.id, k-1, err)
-			return
-		}
-		takeovers.fenced.Add(1)
-	}
-}
-
-// check reads the run from a node and compares it with the uninterrupted one.
-func (s *story) check(seen []string, abandoned bool) {
-	reader := s.host()
-	defer reader.transport.CloseIdleConnections()
-	var got []event.Event
-	var epoch event.Epoch
-	terminals := 0
-	for rec, err := range reader.Tail(context.Background(), s.id, 0) {
-		if err != nil {
-			s.t.Errorf("%s: %v", s.id, err)
-			return
-		}
-		e, err := event.ParseEvent(rec.Raw)
-		if err != nil {
-			s.t.Errorf("%s: %s: %v", s.id, rec.Raw, err)
-			return
-		}
-		if rec.Epoch < epoch {
-			s.t.Errorf("%s: epoch %d wrote %s after epoch %d", s.id, rec.Epoch, rec.Raw, epoch)
-		}
-		epoch = rec.Epoch
-		if isTerminal(string(rec.Raw)) {
-			terminals++
-		}
-		got = append(got, e)
-	}
-	raws := strings.Split(strings.TrimSuffix(linesOf(got), "\n"), "\n")
-	if strings.Join(seen, "\n") != strings.Join(raws, "\n") {
-		s.t.Errorf("%s: the reader saw\n%s\nstored is\n%s", s.id, strings.Join(seen, "\n"), strings.Join(raws, "\n"))
-	}
-	if terminals != 1 || !isTerminal(raws[len(raws)-1]) {
-		s.t.Errorf("%s: %d terminals in\n%s", s.id, terminals, linesOf(got))
-	}
-	switch {
-	case abandoned:
-		s.checkLost(got)
-	case s.exact && linesOf(got) != linesOf(s.run):
-		s.t.Errorf("%s is\n%s\nnot\n%s", s.id, linesOf(got), linesOf(s.run))
-	default:
-		s.checkFolds(got)
-	}
-}
-
-// checkLost: what the host had written is there, and one end of the cluster's after it, after which
-// nothing is open.
-func (s *story) checkLost(got []event.Event) {
-	all := linesOf(got)
-	n := 0
-	for n < len(got) && n < len(s.run) && string(got[n].Raw) == string(s.run[n].Raw) {
-		n++
-	}
-	if n < s.written || strings.Count(all, `"code":"host_lost"`) != 1 || !agentrun.IsStrict(got) {
-		s.t.Errorf("%s did not end well:\n%s", s.id, all)
-	}
-	for _, e := range got[n:] {
-		if e.Header.Type == event.TypeToolCallResult && strings.Count(linesOf(got[n:]), `"toolCallId":"`+e.Header.ID+`","`) > 2 {
-			s.t.Errorf("%s: call %s was interrupted more than once:\n%s", s.id, e.Header.ID, all)
+	j := newJournal()
+	pauses, all := make([]time.Duration, len(said)), time.Second
+	for i := range said {
+		if s.rnd.IntN(4) == 0 {
+			pauses[i] = time.Duration(s.rnd.IntN(1500)) * time.Millisecond
+			all += pauses[i]
 		}
 	}
-	takeovers.lost.Add(1)
-}
-
-func (s *story) checkFolds(got []event.Event) {
-	is, want := agentrun.Folds(got), agentrun.Folds(s.run)
-	for i, name := range []string{"transcript", "tool history", "state"} {
-		if canonical(is[i]) != canonical(want[i]) {
-			s.t.Errorf("%s: the %s is\n%s\nnot\n%s", s.id, name, is[i], want[i])
+	spoken := make(chan struct{})
+	go func() {
+		defer close(spoken)
+		for i, e := range said {
+			time.Sleep(pauses[i])
+			j.add(string(e.Raw))
 		}
+	}()
+	if cut < len(s.run) && s.rnd.IntN(2) == 0 {
+		takeovers.open.Add(1)
+		s.open = &openReplay{j, spoken, make(chan error, 1)}
+		go func(o *openReplay) {
+			_, err := h.Replay(p.life, j.open, nil)
+			o.done <- err
+		}(s.open)
+		time.Sleep(time.Duration(s.rnd.Int64N(int64(all))))
+		return -1, nil
 	}
-}
-
-func linesOf(events []event.Event) string {
-	var b strings.Builder
-	for _, e := range events {
-		b.Write(e.Raw)
-		b.WriteByte('\n')
+	go func() { <-spoken; j.finish() }()
+	result, err := h.Replay(context.Background(), j.open, nil)
+	if s.exact && int(result.Tail) == cut {
+		return cut, err
 	}
-	return b.String()
+	return -1, err
 }

@@ -53,7 +53,7 @@ func TestCancelWithoutALiveLeaseIsPrompt(t *testing.T) {
 	}
 }
 
-// R2.12 through a change of leaders: an end that is committed under the next leader, while the one
+// R2_12 through a change of leaders: an end that is committed under the next leader, while the one
 // that proposed it hears nothing, is counted once all the same.
 func TestEndThroughALeaderChangeIsCountedOnce(t *testing.T) {
 	withLeases(t, func(t *testing.T, l *leasing) {

@@ -197,7 +197,7 @@ func (l *leasing) endedBy(reason string) (n float64) {
 	return n
 }
 
-// R2.1, R2.6, R2.12: a run whose host is gone ends within lease + window + 1 s, once, with one log
+// R2_1, R2_6, R2_12: a run whose host is gone ends within lease + window + 1 s, once, with one log
 // line and one count.
 func TestLostHostsRunEnds(t *testing.T) {
 	for _, c := range []struct{ lease, window int64 }{{1500, 0}, {1000, 0}, {1500, 3000}, {10_000, 0}} {
@@ -235,7 +235,7 @@ func TestLostHostsRunEnds(t *testing.T) {
 	}
 }
 
-// R2.13: neither transfers nor deaths of leaders end a run that is renewed.
+// R2_13: neither transfers nor deaths of leaders end a run that is renewed.
 func TestLeaderChangesEndNoRenewedRun(t *testing.T) {
 	withLeases(t, func(t *testing.T, l *leasing) {
 		l.create("r", 1500, 0)
@@ -269,7 +269,7 @@ func TestLeaderChangesEndNoRenewedRun(t *testing.T) {
 	})
 }
 
-// A full restart gives every lease a full term, of at least 2 s.
+// R2_13: a full restart gives every lease a full term, of at least 2 s.
 func TestRestartOfAllNodesGivesAFullTerm(t *testing.T) {
 	withLeases(t, func(t *testing.T, l *leasing) {
 		l.create("r", 1000, 0)
@@ -290,6 +290,7 @@ func TestRestartOfAllNodesGivesAFullTerm(t *testing.T) {
 	})
 }
 
+// R2_2: a stalled disk, a late loop or refused proposals are no proof that a host is dead.
 func TestStallsEndNoRun(t *testing.T) {
 	for name, stall := range map[string]func(l *leasing){
 		"the leader's disk hangs": func(l *leasing) {
@@ -523,7 +524,7 @@ func TestCancelWithoutALiveLeaseEndsAtOnce(t *testing.T) {
 	})
 }
 
-// R2.5: a run that cannot be read keeps no other from ending.
+// R2_5: a run that cannot be read keeps no other from ending.
 func TestUnreadableRunBlocksNoOther(t *testing.T) {
 	withLeases(t, func(t *testing.T, l *leasing) {
 		bad := event.RunID("bad")

@@ -97,6 +97,7 @@ func Open(cfg Config) (n *Node, err error) {
 	n.commits.Go(n.runCommits)
 	n.background.Go(n.runSnapshots)
 	n.background.Go(n.lessor.run)
+	n.background.Go(n.runExpiry)
 	return n, nil
 }
 

@@ -19,7 +19,8 @@ import (
 //   - the creation of a run with an idempotency key, likewise; without one and without a holder a second
 //     creation changes nothing;
 //   - the acquisition of a lease or a lock with an idempotency key, likewise;
-//   - a deletion, a revival, a release, a cancel: the second one changes nothing.
+//   - the creation of a stream with such a key, an append to one with producer headers, a subscription, likewise;
+//   - a deletion, a revival, a release, a cancel, a close, a touch: the second one changes nothing.
 //
 // Not: an append without either (written twice), an acquisition without a key (takes two epochs,
 // and the second may be refused because of the first), a metadata patch (would undo what another patch
@@ -34,7 +35,18 @@ func repeatable(cmd event.Command) bool {
 		return c.Key != (event.IdempotencyKey{})
 	case event.AcquireLock:
 		return c.Key != (event.IdempotencyKey{})
-	case event.DeleteRun, event.ReviveLease, event.ReleaseLease, event.ReleaseLock, event.CancelRun:
+	case *event.Subscribe:
+		return c.Key != (event.IdempotencyKey{})
+	case *event.CreateStream:
+		return c.Key != (event.IdempotencyKey{})
+	case *event.AppendStream:
+		return c.Producer != nil || len(c.Messages) == 0
+	case *event.OpenRunStream:
+		return c.Key != (event.IdempotencyKey{}) || c.Holder == ""
+	case *event.AppendRunStream:
+		return c.Producer != nil
+	case event.DeleteRun, event.ReviveLease, event.ReleaseLease, event.ReleaseLock, event.CancelRun, event.DeleteStream, event.TouchStream,
+		event.Unsubscribe, *event.LinkStreams:
 		return true
 	}
 	return false
@@ -66,6 +78,19 @@ func (h *hold) settle(ctx context.Context, r event.Result) (event.Result, error)
 		// Somebody else has it, or nobody: it is no longer held at this epoch, which was asked for.
 		if errors.Is(r.Refusal, event.ErrFenced) {
 			return event.Result{Index: r.Index}, nil
+		}
+	case event.DeleteStream:
+		if errors.Is(r.Refusal, event.ErrStreamNotFound) || errors.Is(r.Refusal, event.ErrStreamGone) {
+			return event.Result{Index: r.Index}, nil
+		}
+	case *event.CreateStream, *event.AppendStream:
+		// What the first attempt did may be gone again, with the stream.
+		if errors.Is(r.Refusal, event.ErrStreamNotFound) || errors.Is(r.Refusal, event.ErrStreamGone) || errors.Is(r.Refusal, event.ErrStreamExists) {
+			return event.Result{}, h.giveUp(r.Refusal)
+		}
+	case *event.OpenRunStream, *event.AppendRunStream:
+		if r.Refusal != nil { // perhaps because of what the first attempt did
+			return event.Result{}, h.giveUp(r.Refusal)
 		}
 	case event.CancelRun:
 		if errors.Is(r.Refusal, event.ErrRunEnded) {

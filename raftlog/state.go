@@ -44,6 +44,10 @@ type State interface {
 	OnLease(f func(term uint64, changed []event.LeaseView))
 	// ClosingBytes returns how many bytes ending the run with that status would write.
 	ClosingBytes(ctx context.Context, run event.RunID, status event.Status) (uint64, error)
+	// Overdue returns at most limit commands that end plain streams whose TTL or time is over.
+	Overdue(limit int) []event.ExpireStream
+	// OverdueWakes returns the commands that end wakes of subscriptions whose lease is over.
+	OverdueWakes() []event.LapseWake
 	// Close releases the state; no other method is called afterwards.
 	Close() error
 }

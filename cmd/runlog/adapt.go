@@ -72,3 +72,21 @@ func (c cluster) Ready() []gateway.Check {
 	}
 	return checks
 }
+
+// streams is a state machine as the gateway reads plain streams of it.
+type streams struct{ *fsm.Machine }
+
+// WatchStream subscribes to a stream.
+func (s streams) WatchStream(name event.StreamName) gateway.Watch { return s.Machine.WatchStream(name) }
+
+// subscriptions are a state machine's, and whether this node is to deliver their webhooks.
+type subscriptions struct {
+	*fsm.Machine
+	node *raftlog.Node
+}
+
+// WatchSubscriptions subscribes to changes of any subscription.
+func (s subscriptions) WatchSubscriptions() gateway.Watch { return s.Machine.WatchSubscriptions() }
+
+// Leads reports whether this node is the leader.
+func (s subscriptions) Leads() bool { return s.node.Status().Role == raftlog.RoleLeader }

@@ -16,7 +16,7 @@ import (
 	"github.com/runlog/runlog/event"
 )
 
-// TestHandleSurvivesRestarts: a handle made before a restart of any node, or of all, works after
+// TestHandleSurvivesRestarts, R1_1, R1_2, R1_4: a handle made before a restart of any node, or of all, works after
 // it; whatever is asked meanwhile settles with its result or a named error; and everything that was
 // written is readable on every node, once and in order.
 func TestHandleSurvivesRestarts(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,6 +29,8 @@ type node struct {
 	listen  []net.Listener
 	lock    *dirLock
 	fatal   chan error // receives once, when the node must stop at once
+
+	delivering sync.WaitGroup // of webhooks
 }
 
 // httpDrain bounds how long a stopping node waits for requests under way.
@@ -79,11 +82,20 @@ func openNode(c *serveCmd, members []raftlog.Member, log *slog.Logger) (n *node,
 		return n, errors.Join(err, state.Close())
 	}
 	n.gateway, err = gateway.New(gateway.Config{
-		Log:      n.raft,
-		Reader:   reader{state, n.raft},
-		Cluster:  cluster{n.raft},
-		Leases:   leases{n.raft, state},
-		Threads:  threads{state},
+		Log:        n.raft,
+		Reader:     reader{state, n.raft},
+		Cluster:    cluster{n.raft},
+		Leases:     leases{n.raft, state},
+		Threads:    threads{state},
+		RunStreams: state,
+		Streams:    streams{state},
+
+		Subscriptions:  subscriptions{state, n.raft},
+		WebhookTargets: gateway.WebhookTargets{Allow: c.WebhookAllow},
+
+		LongPoll:     c.LongPoll,
+		StreamWindow: c.StreamWindow,
+
 		MinLease: c.MinLease,
 		Logger:   log.With("node", c.ID),
 		Registry: registry,
@@ -124,6 +136,10 @@ func (n *node) bind(addr string, s *http.Server) error {
 // that the node must not outlive ends it without all that: its disk may be what fails.
 func (n *node) serve(ctx context.Context) error {
 	failed := make(chan error, len(n.servers))
+	deliver, stopDelivering := context.WithCancel(ctx)
+	defer n.delivering.Wait()
+	defer stopDelivering()
+	n.delivering.Go(func() { n.gateway.DeliverWebhooks(deliver) })
 	for i, s := range n.servers {
 		go func() { failed <- s.Serve(n.listen[i]) }()
 	}

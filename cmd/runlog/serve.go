@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -23,10 +24,15 @@ type serveCmd struct {
 	Bootstrap []string `help:"All members of a new cluster, the same list on each: n1=RAFT@HTTP,n2=RAFT@HTTP,…" placeholder:"MEMBER,…"`
 	Insecure  bool     `help:"Serve beyond loopback although nothing asks who is calling."`
 
+	WebhookAllow []netip.Prefix `help:"Networks that webhooks of subscriptions may go to although they are private or loopback." placeholder:"CIDR,…"`
+
 	LogStore         string        `help:"Raft log store, fixed by the first start: wal or bolt." enum:"wal,bolt" default:"wal"`
 	HeartbeatTimeout time.Duration `help:"How long a follower goes without its leader before it stands for election." default:"500ms"`
 	ElectionTimeout  time.Duration `help:"How long a candidate waits for votes." default:"500ms"`
 	CommitTimeout    time.Duration `help:"How late an idle leader tells its followers what is committed." default:"5ms"`
+
+	LongPoll     time.Duration `help:"How long a long poll of a stream waits for a message; less than what proxies in between allow." default:"15s"`
+	StreamWindow time.Duration `help:"After how long a stream's server-sent events end, for their reader to come back." default:"1m"`
 
 	MinLease time.Duration `help:"The shortest lease; less than a second is for tests." default:"1s" hidden:""`
 

@@ -30,6 +30,9 @@ func TestMain(m *testing.M) {
 		host(spec)
 		return
 	}
+	if spec := os.Getenv(agentEnv); spec != "" {
+		playAgent(spec)
+	}
 	os.Exit(m.Run())
 }
 
@@ -59,7 +62,7 @@ func host(spec string) {
 	}
 }
 
-// TestHostKilled kills hosts with SIGKILL in the middle of a run (R2.1, R2.3, R2.6, R2.12): each run
+// TestHostKilled kills hosts with SIGKILL in the middle of a run (R2_1, R2_3, R2_6): each run
 // ends by itself, once, its call interrupted, for a reader who was there all the time.
 func TestHostKilled(t *testing.T) {
 	c := Start(t)
