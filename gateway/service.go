@@ -32,7 +32,7 @@ func (g *Gateway) getLinks(c *gin.Context) error {
 	return writeJSON(c, http.StatusOK, []byte(`{"name":"runlog","links":{`+
 		`"runs":"/v1/runs","run":"/v1/runs/{runId}","events":"/v1/runs/{runId}/events",`+
 		`"transcript":"/v1/runs/{runId}/transcript","tools":"/v1/runs/{runId}/tools","state":"/v1/runs/{runId}/state",`+
-		`"cluster":"/v1/cluster","openapi":"/openapi.json","healthz":"/healthz","readyz":"/readyz","metrics":"/metrics"}}`))
+		`"threads":"/v1/threads","thread":"/v1/threads/{threadId}","changes":"/v1/changes","cluster":"/v1/cluster","openapi":"/openapi.json","healthz":"/healthz","readyz":"/readyz","metrics":"/metrics"}}`))
 }
 
 // readiness is GET /readyz's answer.

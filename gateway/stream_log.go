@@ -91,7 +91,10 @@ func (g *Gateway) streamLog(name event.StreamName) (streamLog, error) {
 	if id, ok := strings.CutPrefix(string(name), runStreams); ok && g.cfg.RunStreams != nil {
 		return runStream{g: g, id: event.RunID(id)}, nil
 	}
-	if strings.HasPrefix(string(name), runStreams) || strings.HasPrefix(string(name), "_runs") {
+	if name == changesName && g.threads != nil {
+		return changesStream{g}, nil
+	}
+	if name == changesName || strings.HasPrefix(string(name), runStreams) {
 		return nil, errNoRoute
 	}
 	return plainStream{g, name}, nil

@@ -14,6 +14,7 @@ import (
 // streamQuery is what a GET asks for.
 type streamQuery struct {
 	from   event.Offset
+	start  bool // from the first message there is
 	now    bool // from the tail, wherever that is
 	live   string
 	cursor string
@@ -29,10 +30,12 @@ func readStreamQuery(r *http.Request) (streamQuery, error) {
 	s := streamQuery{live: q.oneOf("live", "", liveLongPoll, liveSSE), cursor: q.text("cursor")}
 	switch at := q.text("offset"); {
 	case !q.has("offset"):
+		s.start = true
 		if s.live != "" {
 			q.fail("offset", "is missing; a live read says where it begins")
 		}
 	case at == "-1":
+		s.start = true
 	case at == "now":
 		s.now = true
 	default:
@@ -66,6 +69,11 @@ func (g *Gateway) getStream(c *gin.Context, s streamLog) error {
 	}
 	if q.now {
 		q.from = v.Tail
+	}
+	if t, ok := s.(trimmed); ok && q.start {
+		if q.from, err = t.first(ctx); err != nil {
+			return err
+		}
 	}
 	if q.from > v.Tail {
 		c.Writer.Header()["Stream-Next-Offset"] = []string{formatStreamOffset(v.Tail)}

@@ -15,10 +15,11 @@ import (
 
 // benchCmd groups the measurements. They write runs of their own, named bench-…, to the cluster.
 type benchCmd struct {
-	Append benchAppendCmd `cmd:"" help:"Acknowledged appends per second, and how long each takes."`
-	Tail   benchTailCmd   `cmd:"" help:"How soon a follower's reader sees an isolated event."`
-	Length benchLengthCmd `cmd:"" help:"Whether a long run is slower to append to than a short one."`
-	Floor  benchFloorCmd  `cmd:"" help:"What this machine cannot do faster: the least that one append costs."`
+	Append  benchAppendCmd  `cmd:"" help:"Acknowledged appends per second, and how long each takes."`
+	Streams benchStreamsCmd `cmd:"" help:"Appends to Durable Streams, at any server of the protocol."`
+	Tail    benchTailCmd    `cmd:"" help:"How soon a follower's reader sees an isolated event."`
+	Length  benchLengthCmd  `cmd:"" help:"Whether a long run is slower to append to than a short one."`
+	Floor   benchFloorCmd   `cmd:"" help:"What this machine cannot do faster: the least that one append costs."`
 }
 
 // roles is where a cluster's nodes are, as host:port.

@@ -30,7 +30,11 @@ func TestScript(t *testing.T) {
 			"kill9":     kill9,
 			"gone":      gone,
 			"appears":   appears,
-			"hangup":    hangUp,
+
+			"conversation": conversation,
+			"supervisor":   supervisor,
+			"abandon":      abandon,
+			"hangup":       hangUp,
 		},
 	})
 }

@@ -95,7 +95,13 @@ func (c *Conn) answer() error {
 	if err != nil {
 		return err
 	}
-	if status/100 == 2 {
+	switch {
+	case status == 204:
+		return nil // has no body, whatever the header says
+	case length < 0:
+		c.Close()
+		return errors.New("the answer has no Content-Length")
+	case status/100 == 2:
 		_, err = c.r.Discard(length)
 		return err
 	}
@@ -111,8 +117,8 @@ func (c *Conn) answer() error {
 
 var contentLength = []byte("content-length:")
 
-// header reads up to the body and returns its length. An answer without a length is not one that
-// runlog gives to a write.
+// header reads up to the body and returns its length, or -1 when none is given. Of answers to writes
+// only a 204 has none.
 func (c *Conn) header() (length int, err error) {
 	length = -1
 	for {
@@ -128,9 +134,6 @@ func (c *Conn) header() (length int, err error) {
 				return 0, err
 			}
 		}
-	}
-	if length < 0 {
-		return 0, errors.New("the answer has no Content-Length")
 	}
 	return length, nil
 }

@@ -87,3 +87,27 @@ func TestQuantiles(t *testing.T) {
 		t.Error("of nothing")
 	}
 }
+
+// Other servers answer 204, which has no length; anything else without one cannot be read.
+func TestConnNoContent(t *testing.T) {
+	t.Parallel()
+	status := http.StatusNoContent
+	addr := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		http.NewResponseController(w).Flush() // chunked, where there may be a body
+	})
+	c, err := load.Dial(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for range 2 {
+		if err := c.Do(load.Request("POST", addr, "/", "", nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	status = http.StatusOK
+	if err := c.Do(load.Request("POST", addr, "/", "", nil)); err == nil {
+		t.Error("an answer of unknown length was taken")
+	}
+}
