@@ -28,7 +28,10 @@ func AppendCommand(dst []byte, c Command) []byte {
 		dst = appendBytes(dst, c.Run)
 	default:
 		var ok bool
-		if dst, ok = appendLeaseCommand(dst, c); !ok {
+		if dst, ok = appendLeaseCommand(dst, c); ok {
+			break
+		}
+		if dst, ok = appendRosterCommand(dst, c); !ok {
 			panic(fmt.Sprintf("event: command %T has no encoding", c))
 		}
 	}
@@ -80,6 +83,9 @@ func (w *wire) body(kind Kind) (Command, error) {
 		return DeleteRun{Run: RunID(w.string())}, nil
 	}
 	if c := w.leaseCommand(kind); c != nil {
+		return c, nil
+	}
+	if c := w.rosterCommand(kind); c != nil {
 		return c, nil
 	}
 	return nil, fmt.Errorf("command kind %d is not known to this build", kind)

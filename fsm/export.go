@@ -147,7 +147,7 @@ func deletedRuns(txn *badger.Txn) (map[streamID]bool, error) {
 // leftover reports whether a key belongs to a deleted run.
 func leftover(key []byte, deleted map[streamID]bool) bool {
 	switch key[0] {
-	case keyMeta, keyName, keyThread, keyLock:
+	case keyMeta, keyName, keyThread, keyLock, keyRoster:
 		return false
 	}
 	return len(deleted) > 0 && deleted[sidOf(key)]

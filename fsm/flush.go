@@ -223,6 +223,9 @@ func (w *writer) overlay(o *overlay) {
 	for name, l := range o.locks {
 		w.put(lockKey(name), l.encode())
 	}
+	if o.roster != nil {
+		w.put(rosterKey, encodeRoster(o.roster))
+	}
 	for s, thread := range o.doomed {
 		// The head is overwritten, not deleted: nothing may rely on Badger's deletes.
 		w.put(sidKey(keyHead, s), []byte{headDeleted})

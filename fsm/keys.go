@@ -21,6 +21,7 @@ const (
 	keyThread   = 't' // t <thread hash 16> <sid> → nothing: the thread's runs in order of creation
 	keyOpenRun  = 'r' // r <sid>                → nothing: a run that has not ended
 	keyLock     = 'l' // l <name>               → who holds a lock; a free one may be left over
+	keyRoster   = 'v' // v                      → the roster: level and members of the cluster
 	// Local keys are not replicated: they are left out of exports and of the state hash.
 	keyCheckpoint = 'k' // k <sid> <kind> <offset 8> <part 2> → a projection's state at offset
 	keyMerged     = 'c' // c <sid> <offset 8>   → compressed segment of an ended run; c <sid> alone: complete
@@ -29,7 +30,7 @@ const (
 )
 
 // replicated lists the prefixes that an export carries, in key order.
-var replicated = []byte{keyMetadata, keySegment, keyHead, keyLock, keyMeta, keyName, keySpan, keyProducer, keyOpenRun, keyThread, keyUsed}
+var replicated = []byte{keyMetadata, keySegment, keyHead, keyLock, keyMeta, keyName, keySpan, keyProducer, keyOpenRun, keyThread, keyUsed, keyRoster}
 
 // streamID is the internal name of a stream: the log index of the command that created it and
 // that command's position in its entry, 8 bytes each, big endian. It is never reused and sorts

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -84,7 +85,8 @@ type Machine struct {
 	names    nameSet
 	openRuns openRuns
 	locks    map[event.LockName]*lock
-	onLease  func([]event.LeaseView) // set before the first entry, or nil
+	roster   atomic.Pointer[event.Roster] // written under mu
+	onLease  func([]event.LeaseView)      // set before the first entry, or nil
 	cache    *cache
 	recent   recentChunks
 	stopped  error // why the machine takes no more entries
@@ -134,6 +136,7 @@ func (m *Machine) adopt(st *store) error {
 	m.names = res.names
 	m.openRuns = res.openRuns
 	m.locks = res.locks
+	m.roster.Store(res.roster)
 	m.cache = newCache()
 	m.recent = recentChunks{limit: m.cfg.TailCacheBytes}
 	m.applied.set(res.meta.index)

@@ -33,6 +33,7 @@ type overlay struct {
 	producers map[streamID]map[event.ProducerID]*producer
 	doomed    map[streamID]event.ThreadID // deleted runs and their threads
 	locks     map[event.LockName]*lock
+	roster    *event.Roster // nil: unchanged
 
 	bytes int // estimated size of the transaction that writes it
 	keys  int

@@ -15,11 +15,12 @@ type resident struct {
 	names    nameSet
 	openRuns openRuns
 	locks    map[event.LockName]*lock
+	roster   *event.Roster
 }
 
 // loadResident reads the resident part and proves it against the counts stored with it.
 func (s *store) loadResident() (resident, error) {
-	res := resident{names: newNameSet(), openRuns: newOpenRuns(), locks: make(map[event.LockName]*lock)}
+	res := resident{names: newNameSet(), openRuns: newOpenRuns(), locks: make(map[event.LockName]*lock), roster: new(event.Roster)}
 	err := s.db.View(func(txn *badger.Txn) error {
 		item, err := txn.Get(metaKey)
 		if errors.Is(err, badger.ErrKeyNotFound) {
@@ -35,6 +36,9 @@ func (s *store) loadResident() (resident, error) {
 			return err
 		}
 		if err := res.loadLocks(txn); err != nil {
+			return err
+		}
+		if err := res.loadRoster(txn); err != nil {
 			return err
 		}
 		return res.loadOpenRuns(txn)
