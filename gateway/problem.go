@@ -24,6 +24,7 @@ const (
 	codeUnavailable      = "unavailable"
 	codeOutcomeUnknown   = "outcome_unknown"
 	codeInternal         = "internal"
+	codeUpgrading        = "upgrade_pending"
 )
 
 // problemKind is what every problem of one code has in common.
@@ -66,6 +67,12 @@ var problems = map[string]problemKind{
 	codeUnavailable:      {status: 503, title: "Not available now", detail: "no leader could be asked, or this node is too far behind; nothing was written", retry: true},
 	codeOutcomeUnknown: {status: 504, title: "The outcome is unknown", detail: "the request may or may not have been carried out; repeating it is safe " +
 		"with the same producer headers, expected offset or Idempotency-Key"},
+	codeUpgrading: {status: 503, title: "An upgrade is under way", detail: "not every member of the cluster knows this operation yet; nothing was written", retry: true},
+
+	raftlog.MemberNotFound: {status: 404, title: "No such member"},
+	raftlog.MemberRefused:  {status: 409, title: "The cluster does not take the node"},
+	raftlog.MemberAtRisk:   {status: 409, title: "The cluster needs the node"},
+
 	codeInternal: {status: 500, title: "Internal error", detail: "something went wrong inside; it has been logged"},
 }
 
@@ -105,7 +112,10 @@ func problemOf(err error) problem {
 	var refusal event.Refusal
 	var input *inputError
 	var tooLong *http.MaxBytesError
+	var member *raftlog.MembershipError
 	switch {
+	case errors.As(err, &member):
+		return problem{member.Code, member.Reason, nil}
 	case errors.As(err, &refusal):
 		return problem{refusal.Code(), refusal.Error(), refusal}
 	case errors.As(err, &input):
@@ -131,6 +141,7 @@ var conditions = []struct {
 }{
 	{raftlog.ErrOutcomeUnknown, codeOutcomeUnknown},
 	{raftlog.ErrOverloaded, codeOverloaded},
+	{raftlog.ErrUpgrading, codeUpgrading},
 	{raftlog.ErrUnavailable, codeUnavailable},
 	{raftlog.ErrClosed, codeUnavailable},
 	{errUnavailable, codeUnavailable},

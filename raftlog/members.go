@@ -14,10 +14,10 @@ import (
 
 // NodeSpec is a node that is to be a member of the cluster.
 type NodeSpec struct {
-	ID    string `json:"id"`
-	Raft  string `json:"raft"`  // host:port that peers dial; the node listens there already
-	HTTP  string `json:"http"`  // host:port of its HTTP API
-	Voter bool   `json:"voter"` // it is to vote once it has caught up
+	ID    string
+	Raft  string // host:port that peers dial; the node listens there already
+	HTTP  string // host:port of its HTTP API
+	Voter bool   // it is to vote once it has caught up
 }
 
 // The codes of a [MembershipError].

@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/runlog/runlog/raftlog"
@@ -20,6 +21,8 @@ type serveCmd struct {
 	HTTP      string   `name:"http" help:"Address to serve HTTP on." default:"127.0.0.1:4437" placeholder:"HOST:PORT"`
 	Raft      string   `help:"Address for the other nodes, as they reach it." default:"127.0.0.1:5437" placeholder:"HOST:PORT"`
 	Bootstrap []string `help:"All members of a new cluster, the same list on each: n1=RAFT@HTTP,n2=RAFT@HTTP,…" placeholder:"MEMBER,…"`
+	Join      []string `help:"Nodes of a cluster to become a member of, instead of --bootstrap." placeholder:"URL,…"`
+	Voter     bool     `help:"With --join: get a vote once caught up." default:"true" negatable:""`
 	Insecure  bool     `help:"Serve beyond loopback although nothing asks who is calling."`
 
 	LogStore         string        `help:"Raft log store, fixed by the first start: wal or bolt." enum:"wal,bolt" default:"wal"`
@@ -27,6 +30,7 @@ type serveCmd struct {
 	ElectionTimeout  time.Duration `help:"How long a candidate waits for votes." default:"500ms"`
 	CommitTimeout    time.Duration `help:"How late an idle leader tells its followers what is committed." default:"5ms"`
 
+	Level    uint64        `help:"Know no newer commands than those of this level; for tests." hidden:""`
 	MinLease time.Duration `help:"The shortest lease; less than a second is for tests." default:"1s" hidden:""`
 
 	LogLevel    string `help:"debug, info, warn or error." enum:"debug,info,warn,error" default:"info"`
@@ -44,6 +48,9 @@ func (c *serveCmd) Run(ctx context.Context, t *terminal) error {
 	if err := c.checkAddresses(); err != nil {
 		return err
 	}
+	if len(c.Join) > 0 && len(members) > 0 {
+		return usageError("--join and --bootstrap exclude each other")
+	}
 	c.tuneGC()
 	log := c.logger(t)
 	n, err := openNode(c, members, log)
@@ -51,7 +58,15 @@ func (c *serveCmd) Run(ctx context.Context, t *terminal) error {
 		log.Error("start failed", "node", c.ID, "error", err)
 		return errReported
 	}
-	if err := n.serve(ctx); err != nil {
+	joining, stop := context.WithCancel(ctx)
+	var join sync.WaitGroup
+	if len(c.Join) > 0 {
+		join.Go(func() { n.join(joining, c) })
+	}
+	err = n.serve(ctx)
+	stop()
+	join.Wait()
+	if err != nil {
 		log.Error("node stopped", "node", c.ID, "error", err)
 		return errReported
 	}
