@@ -215,6 +215,8 @@ func (n *Node) introduce(ctx context.Context, conf raft.Configuration, spec Node
 	}
 	theirs, err := n.meet(ctx, raft.ServerAddress(spec.Raft))
 	switch {
+	case errors.Is(err, ErrStranger):
+		return none, refused("node %s: %v", spec.ID, ErrStranger)
 	case err != nil:
 		return none, refused("node %s at %s: %v", spec.ID, spec.Raft, err)
 	case theirs.NodeID != spec.ID:

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -37,14 +38,17 @@ func TestRollingRestart(t *testing.T) {
 		writing.Go(func() { acked[w] = writeUntil(ctx, t, cl, run) })
 		tailing.Go(func() { seen[w] = tail(t, cl, run) })
 	}
-	var tries, refused, failed atomic.Int64
+	var tries, refused, broken, failed atomic.Int64
 	for _, n := range g.nodes {
 		once.Go(func() {
 			for i := 0; ctx.Err() == nil; i++ {
 				tries.Add(1)
 				switch status, err := appendPlainly(ctx, n.URL(), i); {
+				case errors.Is(err, syscall.ECONNREFUSED):
+					refused.Add(1)
 				case err != nil && ctx.Err() == nil:
-					refused.Add(1) // nobody listened, or the connection ended
+					broken.Add(1)
+					t.Logf("%s: %v", n.ID, err)
 				case err == nil && status >= 400:
 					failed.Add(1)
 					t.Logf("%s answered %d", n.ID, status)
@@ -76,7 +80,8 @@ func TestRollingRestart(t *testing.T) {
 	if failed.Load() > 0 {
 		t.Errorf("%d single attempts were answered with an error", failed.Load())
 	}
-	t.Logf("6 restarts: %d events acknowledged through the client; %d single attempts, of which %d found nobody listening", total, tries.Load(), refused.Load())
+	t.Logf("6 restarts: %d events acknowledged through the client; %d single attempts, of which %d found nobody listening, %d were cut off and %d answered with an error",
+		total, tries.Load(), refused.Load(), broken.Load(), failed.Load())
 }
 
 // appendPlainly tries once to append to a run of its own.
