@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/hashicorp/raft"
 
@@ -48,7 +49,7 @@ type fakeState struct {
 	img     fakeImage
 	changed signal
 	// beforeApply is called with each entry, before it is applied.
-	beforeApply func(event.Entry)
+	beforeApply atomic.Pointer[func(event.Entry)]
 	restores    int
 }
 
@@ -103,8 +104,8 @@ func (s *fakeState) ApplyBatch(logs []*raft.Log) []any {
 		if err != nil {
 			panic(err)
 		}
-		if s.beforeApply != nil {
-			s.beforeApply(e)
+		if f := s.beforeApply.Load(); f != nil {
+			(*f)(e)
 		}
 		s.mu.Lock()
 		if l.Index > s.img.Applied {
