@@ -48,13 +48,28 @@ func (m *Machine) Export(ctx context.Context, w io.Writer) (index uint64, err er
 	st.readers.Add(1)
 	m.mu.RUnlock()
 	defer st.readers.Done()
-	if err := st.export(ctx, w, &index); err != nil {
+	begin := func(mt *meta) error { index = mt.index; return nil }
+	if err := st.export(ctx, w, begin); err != nil {
 		return 0, fmt.Errorf("fsm: export: %w", m.noteDamage(err))
 	}
 	return index, nil
 }
 
-func (st *store) export(ctx context.Context, w io.Writer, index *uint64) error {
+// export writes what one transaction sees; begin is called before, with its meta.
+func (st *store) export(ctx context.Context, w io.Writer, begin func(*meta) error) error {
+	return st.db.View(func(txn *badger.Txn) error {
+		mt, err := readMeta(txn)
+		if err == nil {
+			err = begin(&mt)
+		}
+		if err == nil {
+			err = exportTxn(ctx, txn, w)
+		}
+		return err
+	})
+}
+
+func exportTxn(ctx context.Context, txn *badger.Txn, w io.Writer) error {
 	if _, err := io.WriteString(w, exportMagic); err != nil {
 		return err
 	}
@@ -63,15 +78,7 @@ func (st *store) export(ctx context.Context, w io.Writer, index *uint64) error {
 		return err
 	}
 	x := exporter{ctx: ctx, w: bufio.NewWriterSize(z, 64<<10), digest: xxhash.New()}
-	err = st.db.View(func(txn *badger.Txn) error {
-		mt, err := readMeta(txn)
-		if err != nil {
-			return err
-		}
-		*index = mt.index
-		return x.all(txn)
-	})
-	if err == nil {
+	if err = x.all(txn); err == nil {
 		err = x.trailer()
 	}
 	return errors.Join(err, z.Close())
@@ -157,7 +164,7 @@ func deletedLogs(txn *badger.Txn) (map[streamID]bool, error) {
 // leftover reports whether a pair belongs to a deleted log, or says that a name is free.
 func leftover(key, value []byte, deleted map[streamID]bool) bool {
 	switch key[0] {
-	case keyMeta, keyName, keyThread, keyLock, keySubscription, keySubscribed, keyThreadHead, keyActivity, keyInterrupt, keyStatus, keyParent:
+	case keyMeta, keyName, keyThread, keyLock, keySubscription, keySubscribed, keyThreadHead, keyActivity, keyInterrupt, keyStatus, keyParent, keyRoster:
 		return false
 	case keyStreamName:
 		n, err := decodeName(value)
