@@ -103,7 +103,7 @@ type exporter struct {
 	digest *xxhash.Digest
 	count  uint64
 
-	deleted map[streamID]bool
+	deleted map[streamID]kept
 }
 
 func (x *exporter) all(txn *badger.Txn) error {
@@ -139,13 +139,14 @@ func mergedRuns(txn *badger.Txn) map[streamID]bool {
 }
 
 // deletedLogs lists the runs and streams of which at most the name counts: each node removes
-// what else is left of them in its own time. A deleted run that forks read is not among them.
-func deletedLogs(txn *badger.Txn) (map[streamID]bool, error) {
-	deleted := make(map[streamID]bool)
+// what else is left of them in its own time. Of a deleted run that forks read, which is told by
+// kept, the records count too.
+func deletedLogs(txn *badger.Txn) (map[streamID]kept, error) {
+	deleted := make(map[streamID]kept)
 	for _, kind := range []byte{keyHead, keyStream} {
 		err := scan(txn, []byte{kind}, func(key, value []byte) error {
 			if isDeleted(value) {
-				deleted[sidOf(key)] = true
+				deleted[sidOf(key)] = false
 			}
 			return nil
 		})
@@ -154,15 +155,18 @@ func deletedLogs(txn *badger.Txn) (map[streamID]bool, error) {
 		}
 	}
 	return deleted, scan(txn, []byte{keySource}, func(key, value []byte) error {
-		if len(value) != 1 || value[0] != 0 {
-			delete(deleted, sidOf(key))
+		if _, ok := deleted[sidOf(key)]; ok && (len(value) != 1 || value[0] != 0) {
+			deleted[sidOf(key)] = true
 		}
 		return nil
 	})
 }
 
+// kept says of a deleted log that its records still count.
+type kept bool
+
 // leftover reports whether a pair belongs to a deleted log, or says that a name is free.
-func leftover(key, value []byte, deleted map[streamID]bool) bool {
+func leftover(key, value []byte, deleted map[streamID]kept) bool {
 	switch key[0] {
 	case keyMeta, keyName, keyThread, keyLock, keySubscription, keySubscribed, keyThreadHead, keyActivity, keyInterrupt, keyStatus, keyParent, keyRoster:
 		return false
@@ -172,7 +176,11 @@ func leftover(key, value []byte, deleted map[streamID]bool) bool {
 	case keySource:
 		return len(value) == 1 && value[0] == 0
 	}
-	return len(deleted) > 0 && deleted[sidOf(key)]
+	if len(deleted) == 0 {
+		return false
+	}
+	kept, gone := deleted[sidOf(key)]
+	return gone && !(bool(kept) && (key[0] == keySegment || key[0] == keyMerged))
 }
 
 func (x *exporter) prefix(txn *badger.Txn, opt badger.IteratorOptions, merged map[streamID]bool) error {
