@@ -33,7 +33,7 @@ cover: ## test coverage by package
 cluster: build ## three nodes on this machine, until Ctrl-C
 	bin/runlog dev
 
-conformance: ## compare the projections with the published AG-UI client (needs Node)
+conformance: ## hold runlog to the published AG-UI and Durable Streams clients (needs Node)
 	./conformance/run
 
 ci: ## what guards main

@@ -72,6 +72,7 @@ func genLeaseCommand(t *rapid.T, run RunID) Command {
 		AcquireLease{Run: run, Holder: "h", LeaseMs: 1500, IfEpoch: &e, Steal: true, Key: HashKey("lease", "k")},
 		AcquireLease{Run: run, Holder: "h"}, ReviveLease{run, e, 0}, ReviveLease{run, e, 60_000}, ReleaseLease{run, e, nil}, ReleaseLease{run, e, ptr(int64(0))},
 		LapseLease{run, e, n}, ExpireRun{run, e, n, 7}, CancelRun{run, "reason", 10000}, EnforceCancel{run, e, n, 8},
+		SetMember{ClusterMember{"n", "d", "h", false}}, DropMember{"n"}, RaiseLevel{7}, Refound{"c"},
 		AcquireLock{"l", "h", 2000, IdempotencyKey{3}}, ReleaseLock{"l", e}, LapseLock{"l", e},
 	}).Draw(t, "lease command")
 }
@@ -134,6 +135,10 @@ func TestEntryGolden(t *testing.T) {
 			e(`{"type":"RUN_STARTED","input":{"resume":[{"interruptId":"i1","status":"resolved","payload":true},{"interruptId":"i2","status":"cancelled"}]}}`),
 			e(`{"type":"RUN_FINISHED","outcome":{"type":"interrupt","interrupts":[{"id":"i3","reason":"r"}]}}`)}}},
 		"delete_thread": DeleteThread{"t1"},
+		"set_member":    SetMember{ClusterMember{ID: "n1", DirID: "d1", HTTP: "127.0.0.1:4437", Voter: true}},
+		"drop_member":   DropMember{"n1"},
+		"raise_level":   RaiseLevel{2},
+		"refound":       Refound{"c-2"},
 	}
 	maps.Copy(golden, goldenStreamCommands())
 	maps.Copy(golden, goldenSubscriptionCommands())

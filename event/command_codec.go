@@ -41,6 +41,9 @@ func AppendCommand(dst []byte, c Command) []byte {
 			dst, ok = appendThreadCommand(dst, c)
 		}
 		if !ok {
+			dst, ok = appendRosterCommand(dst, c)
+		}
+		if !ok {
 			panic(fmt.Sprintf("event: command %T has no encoding", c))
 		}
 	}
@@ -104,6 +107,9 @@ func (w *wire) body(kind Kind) (Command, error) {
 		return c, nil
 	}
 	if c := w.threadCommand(kind); c != nil {
+		return c, nil
+	}
+	if c := w.rosterCommand(kind); c != nil {
 		return c, nil
 	}
 	return nil, fmt.Errorf("command kind %d is not known to this build", kind)

@@ -12,6 +12,9 @@ func appendRunStreamCommand(dst []byte, c Command) ([]byte, bool) {
 		dst = binary.AppendVarint(dst, c.LeaseMs)
 		dst = appendOptionalMs(dst, c.TakeoverMs)
 		dst = append(dst, c.flags())
+		if c.Thread != "" {
+			dst = appendBytes(dst, c.Thread)
+		}
 		dst = appendRunMessages(dst, &c.Messages)
 		dst = append(dst, c.Key[:]...)
 	case *AppendRunStream:
@@ -38,6 +41,7 @@ func appendRunStreamCommand(dst []byte, c Command) ([]byte, bool) {
 const (
 	openClosed  = 1
 	openRecords = 2
+	openThread  = 4 // a thread follows
 )
 
 func (c *OpenRunStream) flags() (b byte) {
@@ -46,6 +50,9 @@ func (c *OpenRunStream) flags() (b byte) {
 	}
 	if c.Records {
 		b |= openRecords
+	}
+	if c.Thread != "" {
+		b |= openThread
 	}
 	return b
 }
@@ -60,6 +67,9 @@ func (w *wire) runStreamCommand(kind Kind) Command {
 		}
 		flags := w.byte()
 		c.Closed, c.Records = flags&openClosed != 0, flags&openRecords != 0
+		if flags&openThread != 0 {
+			c.Thread = ThreadID(w.string())
+		}
 		c.Messages = w.runMessages()
 		copy(c.Key[:], w.take(16))
 		return c

@@ -10,6 +10,9 @@ const (
 // *OpenRunStream is the Command. Result.Created tells whether the run is new.
 type OpenRunStream struct {
 	Run RunID
+	// Thread is the thread of a new run; an existing one must be of it. Empty: none was named, and a
+	// new run's is that of its RUN_STARTED, if that is in Messages, or has the run's own id.
+	Thread ThreadID
 	// Epoch refuses (Fenced) unless the run is at this epoch; nil when the request named none.
 	Epoch *Epoch
 	// Holder acquires the lease, for LeaseMs; empty: no lease.

@@ -13,7 +13,7 @@ func genRunStreamCommand(t *rapid.T, run RunID) Command {
 	e := genEvent().Draw(t, "event")
 	return rapid.SampledFrom([]Command{
 		&OpenRunStream{Run: run, Holder: "h", LeaseMs: 1500, TakeoverMs: ptr(int64(9)), Messages: RunMessages{Events: []Event{e}}, Key: IdempotencyKey{1}},
-		&OpenRunStream{Run: run, Records: true, Closed: rapid.Bool().Draw(t, "closed")},
+		&OpenRunStream{Run: run, Thread: "thread", Records: true, Closed: rapid.Bool().Draw(t, "closed")},
 		&OpenRunStream{Run: run, Epoch: ptr(Epoch(3)), Closed: true, Messages: RunMessages{Events: []Event{e, e}, Seqs: []uint64{0, 1 << 52}}},
 		&AppendRunStream{Run: run, Epoch: ptr(Epoch(3)), Holder: "h", LeaseMs: 1, Messages: RunMessages{Events: []Event{e}, Seqs: []uint64{7}}, Seq: "x",
 			Producer: &Producer{"p", 1, 2}},
@@ -28,6 +28,7 @@ func goldenRunStreamCommands() map[string]Command {
 		"open_run_stream": &OpenRunStream{Run: "r1", Epoch: ptr(Epoch(2)), Holder: "h", LeaseMs: 1500, TakeoverMs: ptr(int64(60_000)), Closed: true,
 			Messages: m, Key: IdempotencyKey{1, 2}},
 		"open_empty_run_stream": &OpenRunStream{Run: "r1", Holder: "h", LeaseMs: 1500, Records: true},
+		"open_run_stream_of_thread": &OpenRunStream{Run: "r1", Thread: "t1", Holder: "h", LeaseMs: 1500},
 		"append_run_stream": &AppendRunStream{Run: "r1", Epoch: ptr(Epoch(2)), Holder: "h", LeaseMs: 1500, Messages: m, Close: true, Seq: "007",
 			Producer: &Producer{"p", 1, 2}},
 	}

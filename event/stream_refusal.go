@@ -23,7 +23,7 @@ type StreamGone struct{}
 
 // StreamExists: the name belongs to a stream of another configuration.
 type StreamExists struct {
-	// What differs: "content type", "ttl", "expiry", "closed" or "fork".
+	// What differs: "content type", "ttl", "expiry", "closed" or "fork"; of a run "closed state" or "thread".
 	What string `json:"what"`
 }
 

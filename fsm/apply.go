@@ -169,6 +169,9 @@ func (a *applier) command(position int, c event.Command) (event.Result, error) {
 	if r, err, ok := a.runStreamCommand(position, c); ok {
 		return r, err
 	}
+	if a.rosterCommand(c) {
+		return event.Result{}, nil
+	}
 	return event.Result{}, fmt.Errorf("no rule for command kind %d", c.Kind())
 }
 

@@ -40,6 +40,8 @@ func (a *applier) openRunStream(position int, c *event.OpenRunStream) (event.Res
 	switch {
 	case c.Epoch != nil && *c.Epoch != r.epoch && !again:
 		return refuse(&event.Fenced{Epoch: *c.Epoch, CurrentEpoch: r.epoch}), nil
+	case c.Thread != "" && c.Thread != r.thread:
+		return refuse(&event.StreamExists{What: "thread"}), nil
 	case c.Closed != r.ended():
 		return refuse(&event.StreamExists{What: "closed state"}), nil
 	case c.Holder == "" || r.ended():
@@ -80,6 +82,9 @@ func (a *applier) openNewRun(position int, c *event.OpenRunStream) (event.Result
 		if event.CheckID("parentRunId", string(h.ParentRunID)) == nil {
 			parent = h.ParentRunID
 		}
+	}
+	if c.Thread != "" {
+		thread = c.Thread
 	}
 	r := a.newRun(position, c.Run, thread, parent, false)
 	walk, refusal, err := a.walkMessages(r, &c.Messages)

@@ -48,13 +48,28 @@ func (m *Machine) Export(ctx context.Context, w io.Writer) (index uint64, err er
 	st.readers.Add(1)
 	m.mu.RUnlock()
 	defer st.readers.Done()
-	if err := st.export(ctx, w, &index); err != nil {
+	begin := func(mt *meta) error { index = mt.index; return nil }
+	if err := st.export(ctx, w, begin); err != nil {
 		return 0, fmt.Errorf("fsm: export: %w", m.noteDamage(err))
 	}
 	return index, nil
 }
 
-func (st *store) export(ctx context.Context, w io.Writer, index *uint64) error {
+// export writes what one transaction sees; begin is called before, with its meta.
+func (st *store) export(ctx context.Context, w io.Writer, begin func(*meta) error) error {
+	return st.db.View(func(txn *badger.Txn) error {
+		mt, err := readMeta(txn)
+		if err == nil {
+			err = begin(&mt)
+		}
+		if err == nil {
+			err = exportTxn(ctx, txn, w)
+		}
+		return err
+	})
+}
+
+func exportTxn(ctx context.Context, txn *badger.Txn, w io.Writer) error {
 	if _, err := io.WriteString(w, exportMagic); err != nil {
 		return err
 	}
@@ -63,15 +78,7 @@ func (st *store) export(ctx context.Context, w io.Writer, index *uint64) error {
 		return err
 	}
 	x := exporter{ctx: ctx, w: bufio.NewWriterSize(z, 64<<10), digest: xxhash.New()}
-	err = st.db.View(func(txn *badger.Txn) error {
-		mt, err := readMeta(txn)
-		if err != nil {
-			return err
-		}
-		*index = mt.index
-		return x.all(txn)
-	})
-	if err == nil {
+	if err = x.all(txn); err == nil {
 		err = x.trailer()
 	}
 	return errors.Join(err, z.Close())
@@ -96,7 +103,7 @@ type exporter struct {
 	digest *xxhash.Digest
 	count  uint64
 
-	deleted map[streamID]bool
+	deleted map[streamID]kept
 }
 
 func (x *exporter) all(txn *badger.Txn) error {
@@ -132,13 +139,14 @@ func mergedRuns(txn *badger.Txn) map[streamID]bool {
 }
 
 // deletedLogs lists the runs and streams of which at most the name counts: each node removes
-// what else is left of them in its own time. A deleted run that forks read is not among them.
-func deletedLogs(txn *badger.Txn) (map[streamID]bool, error) {
-	deleted := make(map[streamID]bool)
+// what else is left of them in its own time. Of a deleted run that forks read, which is told by
+// kept, the records count too.
+func deletedLogs(txn *badger.Txn) (map[streamID]kept, error) {
+	deleted := make(map[streamID]kept)
 	for _, kind := range []byte{keyHead, keyStream} {
 		err := scan(txn, []byte{kind}, func(key, value []byte) error {
 			if isDeleted(value) {
-				deleted[sidOf(key)] = true
+				deleted[sidOf(key)] = false
 			}
 			return nil
 		})
@@ -147,17 +155,20 @@ func deletedLogs(txn *badger.Txn) (map[streamID]bool, error) {
 		}
 	}
 	return deleted, scan(txn, []byte{keySource}, func(key, value []byte) error {
-		if len(value) != 1 || value[0] != 0 {
-			delete(deleted, sidOf(key))
+		if _, ok := deleted[sidOf(key)]; ok && (len(value) != 1 || value[0] != 0) {
+			deleted[sidOf(key)] = true
 		}
 		return nil
 	})
 }
 
+// kept says of a deleted log that its records still count.
+type kept bool
+
 // leftover reports whether a pair belongs to a deleted log, or says that a name is free.
-func leftover(key, value []byte, deleted map[streamID]bool) bool {
+func leftover(key, value []byte, deleted map[streamID]kept) bool {
 	switch key[0] {
-	case keyMeta, keyName, keyThread, keyLock, keySubscription, keySubscribed, keyThreadHead, keyActivity, keyInterrupt, keyStatus, keyParent:
+	case keyMeta, keyName, keyThread, keyLock, keySubscription, keySubscribed, keyThreadHead, keyActivity, keyInterrupt, keyStatus, keyParent, keyRoster:
 		return false
 	case keyStreamName:
 		n, err := decodeName(value)
@@ -165,7 +176,11 @@ func leftover(key, value []byte, deleted map[streamID]bool) bool {
 	case keySource:
 		return len(value) == 1 && value[0] == 0
 	}
-	return len(deleted) > 0 && deleted[sidOf(key)]
+	if len(deleted) == 0 {
+		return false
+	}
+	kept, gone := deleted[sidOf(key)]
+	return gone && !(bool(kept) && (key[0] == keySegment || key[0] == keyMerged))
 }
 
 func (x *exporter) prefix(txn *badger.Txn, opt badger.IteratorOptions, merged map[streamID]bool) error {

@@ -239,6 +239,9 @@ func (w *writer) overlay(o *overlay) {
 	for name, l := range o.locks {
 		w.put(lockKey(name), l.encode())
 	}
+	if o.roster != nil {
+		w.put(rosterKey, encodeRoster(o.roster))
+	}
 	w.streams(o)
 	w.threads(o)
 	for s, d := range o.doomed {

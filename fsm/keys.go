@@ -21,6 +21,7 @@ const (
 	keyThread   = 't' // t <thread hash 16> <sid> → nothing: the thread's runs in order of creation
 	keyOpenRun  = 'r' // r <sid>                → nothing: a run that has not ended
 	keyLock     = 'l' // l <name>               → who holds a lock; a free one may be left over
+	keyRoster   = 'v' // v                      → the roster: level and members of the cluster
 
 	keyStreamName = 'N' // N <stream name>      → stream id, tombstone flag
 	keyStream     = 'H' // H <sid>              → a plain stream's head
@@ -48,7 +49,7 @@ const (
 // replicated lists the prefixes that an export carries, in key order.
 var replicated = []byte{
 	keySource, keyStream, keyStreamName, keySubscribed, keySubscription, keyThreadHead, keyExpiring, keyMetadata, keySegment, keyHead,
-	keyInterrupt, keyParent, keyLock, keyMeta, keyName, keySpan, keyProducer, keyOpenRun, keyStatus, keyThread, keyUsed, keyActivity,
+	keyInterrupt, keyParent, keyLock, keyMeta, keyName, keySpan, keyProducer, keyOpenRun, keyStatus, keyThread, keyUsed, keyRoster, keyActivity,
 }
 
 // streamID is the internal name of a stream: the log index of the command that created it and

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -92,6 +93,7 @@ type Machine struct {
 	subs        subscriptions
 	appliedAt   time.Time // by this node's clock: when the last entry was applied
 
+	roster  atomic.Pointer[event.Roster]                 // written under mu
 	onLease func(term uint64, changed []event.LeaseView) // set before the first entry, or nil
 	cache   *cache
 	recent  recentChunks
@@ -148,6 +150,7 @@ func (m *Machine) adopt(st *store) error {
 	m.expiries = res.expiries
 	m.subs = res.subs
 	m.appliedAt = time.Now()
+	m.roster.Store(res.roster)
 	m.cache = newCache()
 	m.recent = recentChunks{limit: m.cfg.TailCacheBytes}
 	m.applied.set(res.meta.index)

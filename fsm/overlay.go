@@ -33,6 +33,7 @@ type overlay struct {
 	producers map[streamID]map[event.ProducerID]*producer
 	doomed    map[streamID]doomed
 	locks     map[event.LockName]*lock
+	roster    *event.Roster // nil: unchanged
 	threadOverlay
 
 	streamNames map[event.StreamName]nameEntry

@@ -21,6 +21,7 @@ type resident struct {
 	sources     map[streamID]uint64
 	expiries    expiries
 	subs        subscriptions
+	roster      *event.Roster
 }
 
 // loadResident reads the resident part and proves it against the counts stored with it.
@@ -29,7 +30,7 @@ func (s *store) loadResident() (resident, error) {
 		return resident{}, err
 	}
 	res := resident{names: newNameSet(), threads: newNameSet(), openRuns: newOpenRuns(), locks: make(map[event.LockName]*lock),
-		streamNames: newNameSet(), sources: make(map[streamID]uint64)}
+		streamNames: newNameSet(), sources: make(map[streamID]uint64), roster: new(event.Roster)}
 	err := s.db.View(func(txn *badger.Txn) error {
 		item, err := txn.Get(metaKey)
 		if errors.Is(err, badger.ErrKeyNotFound) {
@@ -54,6 +55,9 @@ func (s *store) loadResident() (resident, error) {
 			return err
 		}
 		if err := res.loadSubscriptions(txn); err != nil {
+			return err
+		}
+		if err := res.loadRoster(txn); err != nil {
 			return err
 		}
 		return res.loadOpenRuns(txn)

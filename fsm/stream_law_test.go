@@ -365,3 +365,37 @@ func (m *machine) streamMessages(t *rapid.T, s *stream, from event.Offset) []str
 	}
 	return got
 }
+
+// TestDeletedRunThatForksRead: what is left of a deleted run that forks read does not depend on
+// whether it was flushed before it was deleted.
+func TestDeletedRunThatForksRead(t *testing.T) {
+	t.Parallel()
+	var want sums
+	for _, flushes := range []bool{false, true} {
+		m := open(t, "")
+		for _, c := range []event.Command{
+			event.LeaderStart{Term: 1},
+			batch(t, "r", started, `{"type":"TEXT_MESSAGE_START","messageId":"m"}`, `{"type":"RUN_ERROR","message":"m"}`),
+			event.PatchRun{Run: "r", Patch: []byte(`{"a":1}`)},
+			&event.CreateStream{Name: "s", Fork: &event.Fork{Source: "r", OfRun: true}},
+			event.DeleteRun{Run: "r"},
+		} {
+			if r := m.do(t, c)[0]; r.Refusal != nil {
+				t.Fatal(r.Refusal)
+			}
+			if flushes {
+				m.flushNow(t)
+			}
+		}
+		page, err := m.Messages(t.Context(), "s", 0, 10, 1<<20)
+		if err != nil || len(page.Messages) != 3 {
+			t.Fatalf("%d messages, %v", len(page.Messages), err)
+		}
+		if got := m.sums(t); flushes && got != want {
+			t.Fatalf("flushed in between %x, otherwise %x", got, want)
+		} else {
+			want = got
+		}
+		m.close(t)
+	}
+}

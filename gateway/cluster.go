@@ -9,6 +9,9 @@ import (
 func (g *Gateway) clusterRoutes() []route {
 	return []route{
 		{http.MethodGet, "/v1/cluster", g.getCluster},
+		{http.MethodPost, "/v1/cluster/nodes", g.addNode},
+		{http.MethodDelete, "/v1/cluster/nodes/:id", g.removeNode},
+		{http.MethodGet, "/v1/backup", g.backup},
 		{http.MethodPost, "/v1/cluster/transfer-leadership", g.transferLeadership},
 	}
 }

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -222,6 +223,25 @@ func (n *fakeNode) TransferLeadership(context.Context) error {
 		return raftlog.ErrUnavailable
 	}
 	return nil
+}
+
+func (n *fakeNode) AddNode(_ context.Context, spec NewNode) error {
+	if spec.ID == "stranger" {
+		return &raftlog.MembershipError{Code: raftlog.MemberRefused, Reason: "another directory"}
+	}
+	return nil
+}
+
+func (n *fakeNode) RemoveNode(_ context.Context, id string) error {
+	if id == "n1" {
+		return &raftlog.MembershipError{Code: raftlog.MemberAtRisk, Reason: "the last voter"}
+	}
+	return nil
+}
+
+func (n *fakeNode) Backup(_ context.Context, w io.Writer) error {
+	_, err := io.WriteString(w, "backup")
+	return err
 }
 
 func (n *fakeNode) Ready() []Check {

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"io"
 
 	"github.com/runlog/runlog/event"
 	"github.com/runlog/runlog/projection"
@@ -67,6 +68,12 @@ type Cluster interface {
 	Members(ctx context.Context) (Members, error)
 	// TransferLeadership makes the leader hand over to another voter.
 	TransferLeadership(ctx context.Context) error
+	// AddNode makes a node a member, and RemoveNode takes one out; both are done by the leader, and
+	// doing either again changes nothing. *raftlog.MembershipError says why not.
+	AddNode(ctx context.Context, n NewNode) error
+	RemoveNode(ctx context.Context, id string) error
+	// Backup writes a consistent copy of this node's state.
+	Backup(ctx context.Context, w io.Writer) error
 	// Ready says whether this node can do its work, check by check.
 	Ready() []Check
 }
@@ -75,6 +82,7 @@ type Cluster interface {
 type Members struct {
 	ClusterID string   `json:"clusterId"`
 	Leader    string   `json:"leader"` // a node id; empty while there is none
+	Level     uint64   `json:"level"`  // of commands, that all members know
 	Nodes     []Member `json:"nodes"`
 }
 
@@ -83,8 +91,9 @@ type Member struct {
 	ID           string `json:"id"`
 	HTTP         string `json:"http"`
 	Raft         string `json:"raft"`
-	Role         string `json:"role"` // leader, follower, candidate, or unreachable when it does not answer
+	Role         string `json:"role"` // leader, follower, candidate, unreachable when it does not answer, or stranger
 	Voter        bool   `json:"voter"`
+	Promoting    bool   `json:"promoting,omitempty"` // it gets a vote once it has caught up
 	AppliedIndex uint64 `json:"appliedIndex"`
 	Lag          uint64 `json:"lag"` // committed entries that it has not applied
 }

@@ -129,7 +129,7 @@ func (c *conformance) check(status int, method, path, body string, headers ...st
 
 // The running gateway does what the document says, in every operation.
 func TestOpenAPIConformance(t *testing.T) {
-	for _, ct := range []string{"application/x-ndjson", "text/event-stream"} {
+	for _, ct := range []string{"application/x-ndjson", "text/event-stream", "application/octet-stream"} {
 		openapi3filter.RegisterBodyDecoder(ct, openapi3filter.PlainBodyDecoder)
 	}
 	doc := loadOpenAPI(t)
@@ -159,6 +159,12 @@ func (c *conformance) service() {
 		c.check(200, "GET", path, "")
 	}
 	c.check(204, "POST", "/v1/cluster/transfer-leadership", "{}")
+	c.check(200, "POST", "/v1/cluster/nodes", `{"id":"n4","raft":"127.0.0.1:5440"}`)
+	c.check(409, "POST", "/v1/cluster/nodes", `{"id":"stranger","raft":"127.0.0.1:5440"}`)
+	c.check(400, "POST", "/v1/cluster/nodes", `{"id":"n4"}`)
+	c.check(204, "DELETE", "/v1/cluster/nodes/n4", "")
+	c.check(409, "DELETE", "/v1/cluster/nodes/n1", "")
+	c.check(200, "GET", "/v1/backup", "", "Accept", "application/octet-stream")
 }
 
 func (c *conformance) runs() {

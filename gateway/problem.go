@@ -28,6 +28,7 @@ const (
 
 	codeStreamNameTaken = "stream_name_taken"
 	codeForkSourceGone  = "fork_source_gone"
+	codeUpgrading       = "upgrade_pending"
 )
 
 // problemKind is what every problem of one code has in common.
@@ -93,7 +94,13 @@ var problems = map[string]problemKind{
 	codeOutcomeUnknown: {status: 504, title: "The outcome is unknown", detail: "the request may or may not have been carried out; repeating it is safe " +
 		"with the same producer headers, expected offset or Idempotency-Key"},
 	codeChangesGone: {status: 410, title: "No longer kept"},
-	codeInternal:    {status: 500, title: "Internal error", detail: "something went wrong inside; it has been logged"},
+	codeUpgrading:   {status: 503, title: "An upgrade is under way", detail: "not every member of the cluster knows this operation yet; nothing was written", retry: true},
+
+	raftlog.MemberNotFound: {status: 404, title: "No such member"},
+	raftlog.MemberRefused:  {status: 409, title: "The cluster does not take the node"},
+	raftlog.MemberAtRisk:   {status: 409, title: "The cluster needs the node"},
+
+	codeInternal: {status: 500, title: "Internal error", detail: "something went wrong inside; it has been logged"},
 }
 
 // inputError says which part of a request cannot be understood, and why.
@@ -137,11 +144,14 @@ func problemOf(err error) problem {
 	var tooLong *http.MaxBytesError
 	var beyond *beyondThread
 	var gone *changesGone
+	var member *raftlog.MembershipError
 	switch {
 	case errors.As(err, &beyond):
 		return problem{event.CodeOffsetOutOfRange, beyond.Error(), beyond.fields()}
 	case errors.As(err, &gone):
 		return problem{codeChangesGone, gone.Error(), gone}
+	case errors.As(err, &member):
+		return problem{member.Code, member.Reason, nil}
 	case errors.As(err, &refusal):
 		return problem{refusal.Code(), refusal.Error(), refusal}
 	case errors.As(err, &input):
@@ -167,6 +177,7 @@ var conditions = []struct {
 }{
 	{raftlog.ErrOutcomeUnknown, codeOutcomeUnknown},
 	{raftlog.ErrOverloaded, codeOverloaded},
+	{raftlog.ErrUpgrading, codeUpgrading},
 	{raftlog.ErrUnavailable, codeUnavailable},
 	{raftlog.ErrClosed, codeUnavailable},
 	{errUnavailable, codeUnavailable},

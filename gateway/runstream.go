@@ -160,7 +160,14 @@ func (s runStream) create(ctx context.Context, r *streamCreate) (event.Stream, b
 	case r.fork != nil:
 		return event.Stream{}, false, 0, &inputError{"header", "Stream-Forked-From", "makes a plain stream, whose name must not begin with runs/"}
 	}
-	c := &event.OpenRunStream{Run: s.id, Epoch: w.epoch, Holder: w.holder, LeaseMs: w.leaseMs, TakeoverMs: w.takeoverMs, Closed: r.closed, Records: s.records}
+	thread, named, err := header(r.header, "Run-Thread")
+	if err == nil && named {
+		err = checkID("header", "Run-Thread", thread)
+	}
+	if err != nil {
+		return event.Stream{}, false, 0, err
+	}
+	c := &event.OpenRunStream{Run: s.id, Thread: event.ThreadID(thread), Epoch: w.epoch, Holder: w.holder, LeaseMs: w.leaseMs, TakeoverMs: w.takeoverMs, Closed: r.closed, Records: s.records}
 	if c.Holder != "" && c.LeaseMs == 0 {
 		c.LeaseMs = defaultLeaseMs
 	}

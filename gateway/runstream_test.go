@@ -391,3 +391,21 @@ func TestClusterEndsAnUnwrittenRun(t *testing.T) {
 		}
 	}
 }
+
+// TestRunThread: a PUT says which thread a new run belongs to, by its header or its RUN_STARTED.
+func TestRunThread(t *testing.T) {
+	t.Parallel()
+	h, _ := startRunStreams(t)
+	h.put(201, runPath, "", append(holder("a"), "Run-Thread", "chat")...)
+	h.put(200, runPath, "", append(holder("a"), "Run-Thread", "chat")...)
+	h.put(200, runPath, "")
+	h.put(201, "/v1/stream/runs/body", `{"type":"RUN_STARTED","threadId":"chat","runId":"body"}`)
+	h.put(201, "/v1/stream/runs/none", "")
+	for id, want := range map[string]string{"r": "chat", "body": "chat", "none": "none"} {
+		if got := h.get("/v1/runs/"+id).json(t, "threadId"); got != want {
+			t.Errorf("run %s is of thread %v, want %s", id, got, want)
+		}
+	}
+	h.problem(409, "stream_exists", "PUT", runPath, "", append([]string{"Run-Thread", "other"}, asJSON...)...)
+	h.problem(400, "bad_request", "PUT", "/v1/stream/runs/new", "", "Run-Thread", "")
+}

@@ -61,8 +61,16 @@ func (g *Gateway) getSigningKeys(c *gin.Context) error {
 		s := newSigner(keys)
 		set.Keys = append(set.Keys, jwk{"OKP", "Ed25519", s.x, s.keyID, "sig", "EdDSA"})
 	}
-	c.Writer.Header().Set("Cache-Control", "public, max-age=300")
-	return writeValue(c, http.StatusOK, set)
+	b, err := marshal(set)
+	if err != nil {
+		return err
+	}
+	h := c.Writer.Header()
+	h.Set("Cache-Control", "public, max-age=300")
+	h.Set("Content-Type", "application/jwk-set+json") // RFC 7517, 8.5.2
+	c.Writer.WriteHeader(http.StatusOK)
+	_, _ = c.Writer.Write(b) // a client that left needs no answer
+	return nil
 }
 
 // wakeTokenLife bounds how long a wake's token is good for.

@@ -76,7 +76,7 @@ var (
 	crossOrigin          = []string{"cross-origin"}
 	streamMethods        = []string{"GET, POST, PUT, DELETE, HEAD, OPTIONS"}
 	streamRequestHeaders = []string{"Authorization, Content-Type, If-None-Match, Stream-Closed, Stream-Expires-At, Stream-Fork-Offset, " +
-		"Stream-Fork-Sub-Offset, Stream-Forked-From, Stream-Seq, Stream-TTL, Producer-Epoch, Producer-Id, Producer-Seq, Run-Epoch, Run-Holder, Run-Lease-Ms, Run-Takeover-Ms"}
+		"Stream-Fork-Sub-Offset, Stream-Forked-From, Stream-Seq, Stream-TTL, Producer-Epoch, Producer-Id, Producer-Seq, Run-Epoch, Run-Holder, Run-Lease-Ms, Run-Takeover-Ms, Run-Thread"}
 	streamAnswerHeaders = []string{"Content-Encoding, Content-Type, ETag, Location, Retry-After, Stream-Closed, Stream-Cursor, Stream-Expires-At, " +
 		"Stream-Next-Offset, Stream-SSE-Data-Encoding, Stream-TTL, Stream-Up-To-Date, Producer-Epoch, Producer-Expected-Seq, " +
 		"Producer-Received-Seq, Producer-Seq, Run-Epoch, Runlog-Token, Vary"}

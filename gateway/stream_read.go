@@ -127,12 +127,33 @@ func (g *Gateway) catchUp(c *gin.Context, s streamLog, v *event.Stream, q stream
 		return err
 	}
 	defer free()
+	if n := len(page.Messages); n > 0 && q.from+event.Offset(n) < page.Tail {
+		return g.writeOn(c, s, v, q.from, &page)
+	}
 	return g.writeMessages(c, v, q.from, &page)
 }
 
 // writeMessages answers with a page of messages.
 func (g *Gateway) writeMessages(c *gin.Context, v *event.Stream, from event.Offset, page *event.StreamPage) error {
-	end := from + event.Offset(len(page.Messages))
+	if !showMessages(c, v, from, from+event.Offset(len(page.Messages)), page) {
+		return nil
+	}
+	buf := chunks.Get().(*[]byte)
+	defer freeChunk(buf)
+	*buf = appendMessages(*buf, v.ContentType, page.Messages)
+	g.metrics.eventsRead.Add(float64(len(page.Messages)))
+	page.Messages = nil // a write may take long, and needs the answer's bytes alone
+	c.Writer.Header()["Content-Length"] = []string{strconv.Itoa(len(*buf))}
+	_ = http.NewResponseController(unwrap(c.Writer)).SetWriteDeadline(time.Now().Add(g.cfg.FlushTimeout))
+	defer restoreDeadline(c)
+	c.Writer.WriteHeader(http.StatusOK)
+	_, _ = c.Writer.Write(*buf)
+	return nil
+}
+
+// showMessages sets the headers of an answer that holds the messages from one offset to another; when
+// the reader has that answer already it says so, and returns false.
+func showMessages(c *gin.Context, v *event.Stream, from, end event.Offset, page *event.StreamPage) bool {
 	atTail := end == page.Tail
 	closed := atTail && page.Closed
 	h := c.Writer.Header()
@@ -153,19 +174,9 @@ func (g *Gateway) writeMessages(c *gin.Context, v *event.Stream, from event.Offs
 	h["Etag"] = []string{etag}
 	if matchesETag(c.Request.Header, etag) {
 		c.Writer.WriteHeader(http.StatusNotModified)
-		return nil
+		return false
 	}
-	buf := chunks.Get().(*[]byte)
-	defer freeChunk(buf)
-	*buf = appendMessages(*buf, v.ContentType, page.Messages)
-	g.metrics.eventsRead.Add(float64(len(page.Messages)))
-	page.Messages = nil // a write may take long, and needs the answer's bytes alone
-	h["Content-Length"] = []string{strconv.Itoa(len(*buf))}
-	_ = http.NewResponseController(unwrap(c.Writer)).SetWriteDeadline(time.Now().Add(g.cfg.FlushTimeout))
-	defer restoreDeadline(c)
-	c.Writer.WriteHeader(http.StatusOK)
-	_, _ = c.Writer.Write(*buf)
-	return nil
+	return true
 }
 
 // What was read below the tail never changes while the stream lives. Streams may hold what is

@@ -144,7 +144,7 @@ func TestStreamRequestsThatCannotBeUnderstood(t *testing.T) {
 	}
 }
 
-// JSON is kept as it came, one level of an array apart, and read back in bounded pages.
+// JSON is kept as it came, one level of an array apart, and read back whole, or live in bounded pages.
 func TestStreamJSON(t *testing.T) {
 	t.Parallel()
 	h := startStreams(t)
@@ -159,9 +159,16 @@ func TestStreamJSON(t *testing.T) {
 	for range 3 {
 		h.must(204, "POST", chat, large, asJSON...)
 	}
+	whole := h.must(200, "GET", chat, "")
+	whole.want(t, "Stream-Next-Offset", at(7), "Stream-Up-To-Date", "true", "Cache-Control", revalidate[0])
+	want := `[{"n" : 12345678901234567890},[1,[2]],"é\u00e9",1.50` + strings.Repeat(","+large, 3) + "]"
+	if string(whole.body) != want {
+		t.Errorf("the whole has %d bytes, want %d", len(whole.body), len(want))
+	}
+	h.must(304, "GET", chat, "", "If-None-Match", whole.header.Get("ETag"))
 	from, messages, pages := "-1", 0, 0
 	for pages < 9 {
-		r := h.must(200, "GET", chat+"?offset="+from, "")
+		r := h.must(200, "GET", chat+"?live=long-poll&offset="+from, "")
 		if len(r.body) > 2*streamPageBytes+64 {
 			t.Errorf("a page has %d bytes", len(r.body))
 		}

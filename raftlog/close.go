@@ -38,9 +38,6 @@ func (n *Node) shutdown() error {
 	}
 	close(n.abort)
 	n.verified.close()
-	n.proposals.close()
-	n.questions.close()
-	n.server.close()
 	err := n.release()
 	n.background.Wait()
 	return errors.Join(err, n.state.Close())
@@ -64,6 +61,13 @@ func waitFor(ctx context.Context, g *sync.WaitGroup) bool {
 // release closes what is open of raft, the network and the files; Open uses it, too.
 func (n *Node) release() error {
 	var errs []error
+	if n.proposals != nil {
+		n.proposals.close()
+		n.questions.close()
+	}
+	if n.server != nil {
+		n.server.close()
+	}
 	if n.raft != nil {
 		errs = append(errs, n.raft.Shutdown().Error())
 	}

@@ -61,14 +61,11 @@ func (n *Node) nextGroup() *group {
 // since it was loaded; then raft refuses the entry, or, had this node been re-elected in between, takes it
 // before the new term's LeaderStart. That is harmless: Apply lets time only grow.
 func (n *Node) commit(ten *tenure, g *group, done func()) {
-	count := 0
-	for _, c := range g.commands {
-		if c != nil {
-			count++
-		}
-	}
+	count, tooNew := n.admissible(g)
 	if count == 0 {
-		g.fail(errNotAppended)
+		g.outcomes = make([]outcome, len(g.commands))
+		g.unwritten(tooNew)
+		close(g.done)
 		done()
 		return
 	}
@@ -87,12 +84,43 @@ func (n *Node) commit(ten *tenure, g *group, done func()) {
 			return
 		}
 		n.metrics.commit.Observe(time.Since(began).Seconds())
-		n.answer(g, count, future)
+		n.answer(g, count, tooNew, future)
 	})
 }
 
-// answer hands the state machine's results to the group's commands, of which count were not withdrawn.
-func (n *Node) answer(g *group, count int, future raft.ApplyFuture) {
+// admissible takes commands out of the group that some member could not apply, and returns how many
+// are left, not counting those that were withdrawn.
+func (n *Node) admissible(g *group) (count int, tooNew map[int]bool) {
+	level := max(n.state.Roster().Level, event.LevelRuns)
+	for i, c := range g.commands {
+		switch {
+		case c == nil:
+		case event.Kind(c[0]).Level() > level:
+			if tooNew == nil {
+				tooNew = make(map[int]bool)
+			}
+			tooNew[i], g.commands[i] = true, nil
+		default:
+			count++
+		}
+	}
+	return count, tooNew
+}
+
+// unwritten gives the commands that are not in the entry their outcomes.
+func (g *group) unwritten(tooNew map[int]bool) {
+	for i, c := range g.commands {
+		switch {
+		case tooNew[i]:
+			g.outcomes[i].err = ErrUpgrading
+		case c == nil:
+			g.outcomes[i].err = errNotAppended
+		}
+	}
+}
+
+// answer hands the state machine's results to the group's commands, of which count are in the entry.
+func (n *Node) answer(g *group, count int, tooNew map[int]bool, future raft.ApplyFuture) {
 	results, ok := future.Response().([]event.Result)
 	if !ok || len(results) != count {
 		n.fatal(fmt.Errorf("entry %d: the state machine answered %T for %d commands", future.Index(), future.Response(), count))
@@ -100,9 +128,9 @@ func (n *Node) answer(g *group, count int, future raft.ApplyFuture) {
 		return
 	}
 	g.outcomes = make([]outcome, len(g.commands))
+	g.unwritten(tooNew)
 	for i, c := range g.commands {
 		if c == nil {
-			g.outcomes[i].err = errNotAppended
 			continue
 		}
 		g.outcomes[i].result = results[0]

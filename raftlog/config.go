@@ -8,6 +8,8 @@ import (
 
 	"github.com/hashicorp/raft"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/runlog/runlog/event"
 )
 
 // Member is one node of a cluster as its peers and clients reach it.
@@ -61,6 +63,9 @@ type Config struct {
 	// SnapshotBytes of log trigger a snapshot; TrailingBytes of log are kept behind it, so that a
 	// follower that was briefly away catches up without one. Defaults 64 MiB each.
 	SnapshotBytes, TrailingBytes int64
+	// Level is the newest level of commands that this node applies; tests lower it to stand for an older
+	// build. Default event.LevelCurrent.
+	Level event.Level
 	// MinFreeBytes is the free disk space below which Ready fails. Default 256 MiB.
 	MinFreeBytes uint64
 
@@ -116,6 +121,7 @@ func (c Config) withDefaults() (Config, error) {
 	orDefault(&c.MaxPendingBytes, 64<<20)
 	orDefault(&c.SnapshotBytes, 64<<20)
 	orDefault(&c.TrailingBytes, 64<<20)
+	orDefault(&c.Level, event.LevelCurrent)
 	orDefault(&c.MinFreeBytes, 256<<20)
 	orDefault(&c.Logger, slog.New(slog.DiscardHandler))
 	c.Logger = c.Logger.With("node", c.NodeID)
@@ -155,6 +161,8 @@ func (c Config) raftConfig() *raft.Config {
 	rc.SnapshotInterval = 30 * time.Second
 	rc.TrailingLogs = 10240
 	rc.NoLegacyTelemetry = true
+	// A leader that is to go hands over first; a node that is removed stays up, to say so.
+	rc.ShutdownOnRemove = false
 	rc.Logger = newHCLog(c.Logger.With("component", "raft"))
 	return rc
 }

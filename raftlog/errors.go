@@ -10,6 +10,8 @@ var (
 	ErrOverloaded = errors.New("too many proposals are waiting")
 	// ErrOutcomeUnknown: the command may have been written, now or later, or not at all.
 	ErrOutcomeUnknown = errors.New("the outcome is unknown")
+	// ErrUpgrading: some member runs a build that does not know the command. Nothing was written.
+	ErrUpgrading = errors.New("not every member of the cluster knows this kind of command yet")
 	// ErrClosed: this node is closing. Nothing was written.
 	ErrClosed = errors.New("the node is closing")
 )

@@ -6,7 +6,9 @@ import (
 	"encoding/gob"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/hashicorp/raft"
 
@@ -25,6 +27,7 @@ type fakeImage struct {
 	ClusterID           string
 	Runs                map[event.RunID]*fakeRun
 	Keys                map[event.IdempotencyKey]event.RunID
+	Roster              event.Roster
 }
 
 type fakeRun struct {
@@ -46,7 +49,7 @@ type fakeState struct {
 	img     fakeImage
 	changed signal
 	// beforeApply is called with each entry, before it is applied.
-	beforeApply func(event.Entry)
+	beforeApply atomic.Pointer[func(event.Entry)]
 	restores    int
 }
 
@@ -101,8 +104,8 @@ func (s *fakeState) ApplyBatch(logs []*raft.Log) []any {
 		if err != nil {
 			panic(err)
 		}
-		if s.beforeApply != nil {
-			s.beforeApply(e)
+		if f := s.beforeApply.Load(); f != nil {
+			(*f)(e)
 		}
 		s.mu.Lock()
 		if l.Index > s.img.Applied {
@@ -128,6 +131,12 @@ func (s *fakeState) applyOne(c event.Command) event.Result {
 		if s.img.ClusterID == "" {
 			s.img.ClusterID = c.ClusterID
 		}
+	case event.RaiseLevel:
+		s.img.Roster.Level = c.Level
+	case event.SetMember:
+		s.img.Roster.Members = append(withoutMember(s.img.Roster.Members, c.ID), c.ClusterMember)
+	case event.DropMember:
+		s.img.Roster.Members = withoutMember(s.img.Roster.Members, c.ID)
 	case *event.Append:
 		return s.applyAppend(c)
 	case event.CreateRun:
@@ -287,6 +296,17 @@ func (s *fakeState) raws(id event.RunID) []string {
 		out = append(out, string(rec.Raw))
 	}
 	return out
+}
+
+func (s *fakeState) Roster() *event.Roster {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.img.Roster
+	return &r
+}
+
+func withoutMember(members []event.ClusterMember, id string) []event.ClusterMember {
+	return slices.DeleteFunc(slices.Clone(members), func(m event.ClusterMember) bool { return m.ID == id })
 }
 
 func (s *fakeState) Close() error { return nil }

@@ -25,6 +25,7 @@ const (
 	fateNotAppended byte = 1
 	fateUnknown     byte = 2
 	fateOverloaded  byte = 3
+	fateUpgrading   byte = 4
 )
 
 // forward sends a group to the leader and takes its answers.
@@ -145,6 +146,8 @@ func decodeAnswer(b []byte) outcome {
 		return outcome{err: errNotAppended}
 	case fateOverloaded:
 		return outcome{err: ErrOverloaded}
+	case fateUpgrading:
+		return outcome{err: ErrUpgrading}
 	}
 	return outcome{err: ErrOutcomeUnknown}
 }
@@ -157,6 +160,8 @@ func encodeAnswer(o outcome) []byte {
 		return []byte{fateUnknown}
 	case errors.Is(o.err, ErrOverloaded):
 		return []byte{fateOverloaded}
+	case errors.Is(o.err, ErrUpgrading):
+		return []byte{fateUpgrading}
 	}
 	return []byte{fateNotAppended}
 }

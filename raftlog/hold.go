@@ -14,7 +14,7 @@ import (
 //
 // Without a leader, or when leadership changes, the proposal is held and repeated, up to
 // Config.HoldFor or ctx, but never so that it could take effect twice. Errors, for errors.Is:
-// [ErrUnavailable], [ErrOverloaded] and [ErrClosed]: nothing was written, nor will be.
+// [ErrUnavailable], [ErrOverloaded], [ErrUpgrading] and [ErrClosed]: nothing was written, nor will be.
 // [ErrOutcomeUnknown]: it may have been written, or may yet be. Ending ctx takes a proposal back only
 // while it has not been sent.
 //
@@ -102,7 +102,7 @@ func (h *hold) run(ctx context.Context) (event.Result, error) {
 			return h.settle(ctx, o.result)
 		case o.err == nil:
 			return o.result, nil
-		case errors.Is(o.err, ErrOverloaded) && !h.doubt:
+		case (errors.Is(o.err, ErrOverloaded) || errors.Is(o.err, ErrUpgrading)) && !h.doubt:
 			return event.Result{}, o.err
 		case errors.Is(o.err, ErrOutcomeUnknown):
 			h.doubt = true

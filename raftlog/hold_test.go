@@ -58,7 +58,7 @@ func stopAnswers(c *cluster, mark string) (release func()) {
 	l := c.leader()
 	gate := make(chan struct{})
 	var once sync.Once
-	c.nodes[l].fake.beforeApply = func(e event.Entry) {
+	before := func(e event.Entry) {
 		for _, cmd := range e.Commands {
 			if a, ok := cmd.(*event.Append); ok && string(a.Events[0].Raw) == mark {
 				once.Do(func() { c.fabric.Isolate(raft.ServerAddress(c.nodes[l].id)) })
@@ -66,6 +66,7 @@ func stopAnswers(c *cluster, mark string) (release func()) {
 			}
 		}
 	}
+	c.nodes[l].fake.beforeApply.Store(&before)
 	return sync.OnceFunc(func() { close(gate) })
 }
 
@@ -274,7 +275,8 @@ func TestOverload(t *testing.T) {
 	inBubble(t, func(_ string, c *Config) { c.MaxPending = 8 }, func(t *testing.T, c *cluster) {
 		l := c.leader()
 		gate := make(chan struct{})
-		c.nodes[l].fake.beforeApply = func(event.Entry) { <-gate }
+		blocked := func(event.Entry) { <-gate }
+		c.nodes[l].fake.beforeApply.Store(&blocked)
 		var full, done atomic.Int32
 		var wg sync.WaitGroup
 		for i := range 20 {
@@ -306,7 +308,8 @@ func TestCancelledBeforeItIsSent(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, c *cluster) {
 		n := c.nodes[c.leader()]
 		gate := make(chan struct{})
-		n.fake.beforeApply = func(event.Entry) { <-gate }
+		blocked := func(event.Entry) { <-gate }
+		n.fake.beforeApply.Store(&blocked)
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		var unavailable, unknown atomic.Int32

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 )
@@ -53,6 +54,23 @@ func claimDir(dir, nodeID, logStore string) (identity, error) {
 	}
 	return id, nil
 }
+
+// readIdentity reads whose directory it is.
+func readIdentity(dir string) (id identity, err error) {
+	b, err := os.ReadFile(filepath.Join(dir, identityFile))
+	if err == nil {
+		err = json.Unmarshal(b, &id)
+	}
+	if err != nil {
+		return id, fmt.Errorf("%s is not a node's data directory: %w", dir, err)
+	}
+	return id, nil
+}
+
+// NewClusterID returns a cluster id that no cluster has.
+func NewClusterID() string { return randomID() }
+
+func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 // randomID returns 128 random bits in hex.
 func randomID() string {

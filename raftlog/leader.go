@@ -90,9 +90,15 @@ func (n *Node) reconcile() bool {
 // earlier leaders committed. It takes the wall clock, once a term; Apply never lets time go back.
 func (n *Node) startTerm(term uint64) error {
 	c := event.LeaderStart{Term: term, ClusterID: n.state.ClusterID()}
+	commands := []event.Command{c}
 	if c.ClusterID == "" {
+		// A cluster is founded by nodes of one build.
 		c.ClusterID = randomID()
+		commands = append(commands[:0], c)
+		if n.cfg.Level > event.LevelRuns {
+			commands = append(commands, event.RaiseLevel{Level: n.cfg.Level})
+		}
 	}
-	entry := event.AppendEntry(nil, event.Entry{Time: event.Time(time.Now().UnixMilli()), Commands: []event.Command{c}})
+	entry := event.AppendEntry(nil, event.Entry{Time: event.Time(time.Now().UnixMilli()), Commands: commands})
 	return n.raft.Apply(entry, enqueueTimeout).Error()
 }

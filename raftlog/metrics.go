@@ -3,6 +3,7 @@ package raftlog
 import (
 	"fmt"
 
+	"github.com/hashicorp/raft"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -88,6 +89,9 @@ func (m *metrics) register(reg prometheus.Registerer, n *Node) error {
 	gauge("term", "Raft's term.", func() float64 { return float64(n.raft.CurrentTerm()) })
 	gauge("commit_index", "Last log entry this node knows to be committed.", func() float64 { return float64(n.raft.CommitIndex()) })
 	gauge("applied_index", "Last log entry that the state includes.", func() float64 { return float64(n.state.Applied()) })
+	gauge("level", "The level of commands that all members know.", func() float64 { return float64(n.state.Roster().Level) })
+	gauge("voters", "Members with a vote, as this node knows.", func() float64 { return n.countMembers(raft.Voter) })
+	gauge("nonvoters", "Members without a vote, as this node knows.", func() float64 { return n.countMembers(raft.Nonvoter) })
 	gauge("leader", "1 while this node leads and its term has begun.", func() float64 {
 		if n.tenure.Load() != nil {
 			return 1
@@ -104,6 +108,17 @@ func (m *metrics) register(reg prometheus.Registerer, n *Node) error {
 	}
 	m.reg = reg
 	return nil
+}
+
+// countMembers counts the members of one kind.
+func (n *Node) countMembers(kind raft.ServerSuffrage) float64 {
+	count := 0
+	for _, s := range n.raft.GetConfiguration().Configuration().Servers {
+		if s.Suffrage == kind {
+			count++
+		}
+	}
+	return float64(count)
 }
 
 func (m *metrics) unregister() {

@@ -1,6 +1,7 @@
 package raftlog
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -38,6 +39,8 @@ type Node struct {
 	leadership signal                 // the tenure or the known leader changed
 
 	observations chan raft.Observation
+	opened       chan struct{}  // closed when Open has all of it: peers may call before
+	members      chan struct{}  // holds a token while nobody changes the membership
 	closing      chan struct{}  // closed when Close begins: nothing new is begun
 	abort        chan struct{}  // closed when Close gives up waiting for what is in flight
 	commits      sync.WaitGroup // runCommits
@@ -60,10 +63,12 @@ func Open(cfg Config) (n *Node, err error) {
 	}
 	n = &Node{
 		cfg: cfg, id: raft.ServerID(cfg.NodeID), logger: cfg.Logger, state: cfg.State, metrics: newMetrics(), queue: newQueue(),
-		observations: make(chan raft.Observation, 64), closing: make(chan struct{}), abort: make(chan struct{}),
+		observations: make(chan raft.Observation, 64), opened: make(chan struct{}), members: make(chan struct{}, 1),
+		closing: make(chan struct{}), abort: make(chan struct{}),
 	}
 	n.admission.maxCommands, n.admission.maxBytes = int64(cfg.MaxPending), int64(cfg.MaxPendingBytes)
 	n.verified.n = n
+	n.members <- struct{}{}
 	n.lessor = newLessor(n)
 	defer func() {
 		if err != nil {
@@ -71,6 +76,9 @@ func Open(cfg Config) (n *Node, err error) {
 			n = nil
 		}
 	}()
+	if have := cfg.State.Roster().Level; have > cfg.Level {
+		return n, fmt.Errorf("the cluster has reached level %d and this build knows levels up to %d: run a newer build", have, cfg.Level)
+	}
 	if n.identity, err = claimDir(cfg.Dir, cfg.NodeID, cfg.LogStore); err != nil {
 		return n, err
 	}
@@ -78,26 +86,28 @@ func Open(cfg Config) (n *Node, err error) {
 		return n, err
 	}
 	if n.network = cfg.Network; n.network == nil {
-		if n.network, err = listenTCP(cfg.RaftAddr, n.logger); err != nil {
+		if n.network, err = listenTCP(cfg.RaftAddr, handshake{n.greeting, n.greetBack, n.greeted}, n.logger); err != nil {
 			n.network = nil
 			return n, err
 		}
 	}
-	if err = n.startRaft(); err != nil {
-		return n, err
-	}
 	n.proposals, n.questions = n.newPeers(), n.newPeers()
-	if err = n.metrics.register(cfg.Registerer, n); err != nil {
-		return n, err
-	}
 	if n.server, err = newServer(n.network.Peers(), n); err != nil {
 		return n, err
 	}
+	if err = n.startRaft(); err != nil {
+		return n, err
+	}
+	if err = n.metrics.register(cfg.Registerer, n); err != nil {
+		return n, err
+	}
+	close(n.opened)
 	n.background.Go(n.runLeadership)
 	n.commits.Go(n.runCommits)
 	n.background.Go(n.runSnapshots)
 	n.background.Go(n.lessor.run)
 	n.background.Go(n.runExpiry)
+	n.background.Go(n.runMembers)
 	return n, nil
 }
 
@@ -185,6 +195,9 @@ func (n *Node) bootstrap(rc *raft.Config) error {
 	}
 	if n.state.Applied() > 0 {
 		return errors.New("the state is not empty but there is no log")
+	}
+	if err := n.askAround(context.Background()); err != nil {
+		return err
 	}
 	var c raft.Configuration
 	for _, m := range n.cfg.Bootstrap {

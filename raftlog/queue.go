@@ -7,7 +7,7 @@ import (
 )
 
 // outcome is what became of one command of a group. err is nil (result is the state machine's
-// answer), errNotAppended, ErrOverloaded or ErrOutcomeUnknown, possibly wrapped.
+// answer), errNotAppended, ErrOverloaded, ErrUpgrading or ErrOutcomeUnknown, possibly wrapped.
 type outcome struct {
 	result event.Result
 	err    error

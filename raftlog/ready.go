@@ -3,6 +3,7 @@ package raftlog
 import (
 	"fmt"
 
+	"github.com/hashicorp/raft"
 	"golang.org/x/sys/unix"
 )
 
@@ -20,7 +21,20 @@ const readyLag = 1000
 // with that leader's term, the disk has room, and the store has not failed. It asks no other node
 // and does not wait.
 func (n *Node) Ready() []Check {
-	return []Check{n.leaderCheck(), n.caughtUpCheck(), n.diskCheck(), n.storeCheck()}
+	return []Check{n.leaderCheck(), n.caughtUpCheck(), n.diskCheck(), n.storeCheck(), n.memberCheck()}
+}
+
+// memberCheck fails on a node that waits to be added to a cluster, or was removed from it.
+func (n *Node) memberCheck() Check {
+	conf, _, err := n.configuration()
+	s, ok := serverOf(conf, n.cfg.NodeID)
+	switch {
+	case err != nil || !ok:
+		return Check{"member", false, "this node is not a member of a cluster"}
+	case s.Suffrage == raft.Voter:
+		return Check{"member", true, "voter"}
+	}
+	return Check{"member", true, "without a vote"}
 }
 
 func (n *Node) leaderCheck() Check {

@@ -65,47 +65,29 @@ func (s *server) close() {
 	s.running.Wait()
 }
 
+// started returns an error until the node is open: peers may call it before.
+func (n *Node) started() error {
+	select {
+	case <-n.opened:
+		return nil
+	default:
+		return errors.New("the node is starting")
+	}
+}
+
 // service is what peers may call. net/rpc wants its shape: exported methods of two arguments.
 type service struct{ n *Node }
 
 // Empty is an argument or reply without content. (gob refuses a struct without fields.)
 type Empty struct{ Unused bool }
 
-// Greeting is the first thing that two nodes say to each other.
-type Greeting struct{ NodeID, DirID, ClusterID string }
-
 // ReadIndexReply is a log index that includes everything committed before the call.
 type ReadIndexReply struct{ Index uint64 }
-
-// Hello exchanges identities. A node of another cluster is refused: raft itself has no cluster id.
-func (s *service) Hello(args *Greeting, reply *Greeting) error {
-	*reply = s.n.greeting()
-	return sameCluster(args, reply)
-}
-
-func sameCluster(a, b *Greeting) error {
-	if a.ClusterID != "" && b.ClusterID != "" && a.ClusterID != b.ClusterID {
-		return fmt.Errorf("node %s is of cluster %s, node %s of cluster %s", a.NodeID, a.ClusterID, b.NodeID, b.ClusterID)
-	}
-	return nil
-}
-
-func (n *Node) greeting() Greeting {
-	return Greeting{NodeID: n.cfg.NodeID, DirID: n.identity.DirID, ClusterID: n.state.ClusterID()}
-}
-
-func (n *Node) greet(c *rpc.Client) error {
-	mine, theirs := n.greeting(), Greeting{}
-	if err := c.Call("Node.Hello", &mine, &theirs); err != nil {
-		return err
-	}
-	return sameCluster(&theirs, &mine)
-}
 
 // Forward commits a peer's group. It does not hold: the peer does.
 func (s *service) Forward(args *ForwardArgs, reply *ForwardReply) error {
 	n := s.n
-	if n.tenure.Load() == nil {
+	if n.tenure.Load() == nil { // nor while it starts
 		return nil
 	}
 	bytes := 0
@@ -138,6 +120,9 @@ func (s *service) Forward(args *ForwardArgs, reply *ForwardReply) error {
 
 // ReadIndex answers a follower's read index.
 func (s *service) ReadIndex(_ *Empty, reply *ReadIndexReply) error {
+	if err := s.n.started(); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), s.n.cfg.HoldFor)
 	defer cancel()
 	index, err := s.n.verified.await(ctx)
@@ -147,6 +132,9 @@ func (s *service) ReadIndex(_ *Empty, reply *ReadIndexReply) error {
 
 // Status answers what [Node.Status] does.
 func (s *service) Status(_ *Empty, reply *Status) error {
+	if err := s.n.started(); err != nil {
+		return err
+	}
 	*reply = s.n.Status()
 	return nil
 }

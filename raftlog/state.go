@@ -29,6 +29,8 @@ type State interface {
 	ClusterID() string
 	// LeaderTerm is the term of the last LeaderStart applied.
 	LeaderTerm() uint64
+	// Roster is what the cluster remembers of itself; the value is never changed.
+	Roster() *event.Roster
 	// Export writes a consistent copy of the state, which Restore reads, and returns its index.
 	Export(ctx context.Context, w io.Writer) (index uint64, err error)
 	// Records reads a run; [Node.Propose] compares with it after an unknown outcome.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"sync"
@@ -14,7 +15,7 @@ import (
 
 // The first byte of a connection says what it is for. The values must stay stable.
 const (
-	streamRaft  byte = 'R'
+	streamRaft  byte = 'I' // and a handshake
 	streamPeers byte = 'F'
 )
 
@@ -30,6 +31,7 @@ type tcp struct {
 	listener    net.Listener
 	raft, peers *stream
 	transport   *raft.NetworkTransport
+	hands       handshake
 	logger      *slog.Logger
 
 	mu      sync.Mutex
@@ -39,12 +41,12 @@ type tcp struct {
 }
 
 // listenTCP listens on addr, which peers dial too, and takes connections for raft and for the internal RPC.
-func listenTCP(addr string, logger *slog.Logger) (*tcp, error) {
+func listenTCP(addr string, hands handshake, logger *slog.Logger) (*tcp, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("listen for raft: %w", err)
 	}
-	t := &tcp{listener: l, logger: logger, conns: make(map[net.Conn]struct{})}
+	t := &tcp{listener: l, hands: hands, logger: logger, conns: make(map[net.Conn]struct{})}
 	// Told to peers as it was given: a name keeps its meaning when the address behind it changes.
 	local := tcpAddr(addr)
 	if _, port, err := net.SplitHostPort(addr); err == nil && port == "0" {
@@ -52,7 +54,7 @@ func listenTCP(addr string, logger *slog.Logger) (*tcp, error) {
 	}
 	t.raft, t.peers = newStream(local), newStream(local)
 	t.transport = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream: raftStream{t.raft}, MaxPool: 3, Timeout: raftIOTimeout, Logger: newHCLog(logger.With("component", "raft-net")),
+		Stream: raftStream{t.raft, hands}, MaxPool: 3, Timeout: raftIOTimeout, Logger: newHCLog(logger.With("component", "raft-net")),
 	})
 	t.running.Go(t.accept)
 	return t, nil
@@ -115,7 +117,11 @@ func (t *tcp) dispatch(c *trackedConn) {
 	if err == nil {
 		switch first[0] {
 		case streamRaft:
-			ok = t.raft.offer(c)
+			if err = t.hands.accept(c); err == nil {
+				ok = t.raft.offer(c)
+			} else if !errors.Is(err, io.EOF) {
+				t.logger.Warn("raft connection refused", "remote", c.RemoteAddr().String(), "error", err)
+			}
 		case streamPeers:
 			ok = t.peers.offer(c)
 		}
@@ -224,11 +230,21 @@ func (s *stream) Close() error {
 func (s *stream) Addr() net.Addr { return s.addr }
 
 // raftStream is raft's StreamLayer.
-type raftStream struct{ *stream }
+type raftStream struct {
+	*stream
+	hands handshake
+}
 
 // Dial implements raft.StreamLayer.
-func (raftStream) Dial(addr raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+func (s raftStream) Dial(addr raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	return dialStream(ctx, string(addr), streamRaft)
+	c, err := dialStream(ctx, string(addr), streamRaft)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.hands.open(c); err != nil {
+		return nil, fmt.Errorf("greet %s: %w", addr, err)
+	}
+	return c, nil
 }

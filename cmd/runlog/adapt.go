@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"github.com/runlog/runlog/event"
@@ -42,7 +43,18 @@ func (t threads) WatchThread(id event.ThreadID) gateway.Watch { return t.Machine
 func (t threads) WatchChanges() gateway.Watch { return t.Machine.WatchChanges() }
 
 // cluster is a node as the gateway asks it about the cluster.
-type cluster struct{ *raftlog.Node }
+type cluster struct {
+	*raftlog.Node
+	state *fsm.Machine
+}
+
+// AddNode makes a node a member.
+func (c cluster) AddNode(ctx context.Context, n gateway.NewNode) error {
+	return c.Node.AddNode(ctx, raftlog.NodeSpec(n))
+}
+
+// Backup writes a copy of the state.
+func (c cluster) Backup(ctx context.Context, w io.Writer) error { return c.state.Backup(ctx, w) }
 
 // Members describes every node.
 func (c cluster) Members(ctx context.Context) (gateway.Members, error) {
@@ -50,9 +62,9 @@ func (c cluster) Members(ctx context.Context) (gateway.Members, error) {
 	if err != nil {
 		return gateway.Members{}, err
 	}
-	m := gateway.Members{ClusterID: s.ClusterID, Leader: s.Leader}
+	m := gateway.Members{ClusterID: s.ClusterID, Leader: s.Leader, Level: uint64(s.Level)}
 	for _, n := range s.Nodes {
-		member := gateway.Member{ID: n.ID, HTTP: n.HTTP, Raft: n.Raft, Role: n.Role, Voter: n.Voter}
+		member := gateway.Member{ID: n.ID, HTTP: n.HTTP, Raft: n.Raft, Role: n.Role, Voter: n.Voter, Promoting: n.Promoting}
 		if n.AppliedIndex != nil {
 			member.AppliedIndex = *n.AppliedIndex
 		}

@@ -9,7 +9,10 @@ import (
 // clusterCmd groups what is done to the cluster as a whole.
 type clusterCmd struct {
 	Status   clusterStatusCmd   `cmd:"" help:"Print the nodes and how far each has come."`
+	Add      clusterAddCmd      `cmd:"" help:"Make a node a member."`
+	Remove   clusterRemoveCmd   `cmd:"" help:"Take a node out of the cluster."`
 	Transfer clusterTransferCmd `cmd:"" help:"Make the leader hand over to another node."`
+	Recover  clusterRecoverCmd  `cmd:"" help:"Make a stopped node a cluster of its own, when a majority is lost."`
 }
 
 // clusterStatusCmd prints the nodes.

@@ -32,6 +32,10 @@ type commandLine struct {
 	Cancel     cancelCmd     `cmd:"" help:"Ask for a run's end; the cluster sees to it when its host does not."`
 	Cluster    clusterCmd    `cmd:"" help:"Look after the cluster."`
 
+	Backup  backupCmd  `cmd:"" help:"Copy the cluster's state into a file."`
+	Restore restoreCmd `cmd:"" help:"Make a node of a new cluster from a backup."`
+	Verify  verifyCmd  `cmd:"" help:"Check a stopped node's data, or a backup."`
+
 	Bench   benchCmd   `cmd:"" help:"Measure a running cluster."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }

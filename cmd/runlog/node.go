@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/runlog/runlog/event"
 	"github.com/runlog/runlog/fsm"
 	"github.com/runlog/runlog/gateway"
 	"github.com/runlog/runlog/raftlog"
@@ -69,6 +70,7 @@ func openNode(c *serveCmd, members []raftlog.Member, log *slog.Logger) (n *node,
 		HTTPAddr:         c.HTTP,
 		Bootstrap:        members,
 		LogStore:         c.LogStore,
+		Level:            event.Level(c.Level),
 		State:            state,
 		HeartbeatTimeout: c.HeartbeatTimeout,
 		ElectionTimeout:  c.ElectionTimeout,
@@ -84,7 +86,7 @@ func openNode(c *serveCmd, members []raftlog.Member, log *slog.Logger) (n *node,
 	n.gateway, err = gateway.New(gateway.Config{
 		Log:        n.raft,
 		Reader:     reader{state, n.raft},
-		Cluster:    cluster{n.raft},
+		Cluster:    cluster{n.raft, state},
 		Leases:     leases{n.raft, state},
 		Threads:    threads{state},
 		RunStreams: state,

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/runlog/runlog/raftlog"
@@ -22,6 +23,8 @@ type serveCmd struct {
 	HTTP      string   `name:"http" help:"Address to serve HTTP on." default:"127.0.0.1:4437" placeholder:"HOST:PORT"`
 	Raft      string   `help:"Address for the other nodes, as they reach it." default:"127.0.0.1:5437" placeholder:"HOST:PORT"`
 	Bootstrap []string `help:"All members of a new cluster, the same list on each: n1=RAFT@HTTP,n2=RAFT@HTTP,…" placeholder:"MEMBER,…"`
+	Join      []string `help:"Nodes of a cluster to become a member of, instead of --bootstrap." placeholder:"URL,…"`
+	Voter     bool     `help:"With --join: get a vote once caught up." default:"true" negatable:""`
 	Insecure  bool     `help:"Serve beyond loopback although nothing asks who is calling."`
 
 	WebhookAllow []netip.Prefix `help:"Networks that webhooks of subscriptions may go to although they are private or loopback." placeholder:"CIDR,…"`
@@ -33,8 +36,8 @@ type serveCmd struct {
 
 	LongPoll     time.Duration `help:"How long a long poll of a stream waits for a message; less than what proxies in between allow." default:"15s"`
 	StreamWindow time.Duration `help:"After how long a stream's server-sent events end, for their reader to come back." default:"1m"`
-
-	MinLease time.Duration `help:"The shortest lease; less than a second is for tests." default:"1s" hidden:""`
+	Level        uint64        `help:"Know no newer commands than those of this level; for tests." hidden:""`
+	MinLease     time.Duration `help:"The shortest lease; less than a second is for tests." default:"1s" hidden:""`
 
 	LogLevel    string `help:"debug, info, warn or error." enum:"debug,info,warn,error" default:"info"`
 	LogFormat   string `help:"text or json." enum:"text,json" default:"text"`
@@ -51,8 +54,8 @@ func (c *serveCmd) Run(ctx context.Context, t *terminal) error {
 	if err := c.checkAddresses(); err != nil {
 		return err
 	}
-	if len(members) == 0 && !hasHistory(c.Data) {
-		return usageError(c.Data + " holds no node yet, and nothing says which cluster it belongs to: --bootstrap lists the members of a new one")
+	if len(c.Join) > 0 && len(members) > 0 {
+		return usageError("--join and --bootstrap exclude each other")
 	}
 	c.tuneGC()
 	log := c.logger(t)
@@ -61,7 +64,15 @@ func (c *serveCmd) Run(ctx context.Context, t *terminal) error {
 		log.Error("start failed", "node", c.ID, "error", err)
 		return errReported
 	}
-	if err := n.serve(ctx); err != nil {
+	joining, stop := context.WithCancel(ctx)
+	var join sync.WaitGroup
+	if len(c.Join) > 0 {
+		join.Go(func() { n.join(joining, c) })
+	}
+	err = n.serve(ctx)
+	stop()
+	join.Wait()
+	if err != nil {
 		log.Error("node stopped", "node", c.ID, "error", err)
 		return errReported
 	}

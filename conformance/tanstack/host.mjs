@@ -11,8 +11,10 @@ import { createServer } from "node:http";
 import { lookup, scripted } from "./model.mjs";
 
 const { RUNLOG, HOLDER, LEASE_MS, TAKEOVER_MS } = process.env;
-const headers = { "Run-Holder": HOLDER, "Run-Lease-Ms": LEASE_MS, "Run-Takeover-Ms": TAKEOVER_MS };
+const holding = { "Run-Holder": HOLDER, "Run-Lease-Ms": LEASE_MS, "Run-Takeover-Ms": TAKEOVER_MS };
 const streamURL = (run) => `${RUNLOG}/v1/stream/runs/${encodeURIComponent(run)}`;
+
+const threadOf = (run) => `chat-${run}`;
 
 let words = 0;
 let waiting = [];
@@ -26,7 +28,7 @@ function more(n) {
 }
 
 const answer = (run) => chat({
-  adapter: scripted(permit), tools: [lookup], messages: [{ role: "user", content: "What is the answer?" }], runId: run, threadId: `chat-${run}`,
+  adapter: scripted(permit), tools: [lookup], messages: [{ role: "user", content: "What is the answer?" }], runId: run, threadId: threadOf(run),
 });
 
 // oneRun keeps RUN_FINISHED for the end: chat sends one for each turn of the model.
@@ -69,7 +71,7 @@ async function route(url) {
   const run = url.searchParams.get("run");
   switch (url.pathname) {
     case "/api/chat":
-      return toDurableStreamResponse(oneRun(answer(run)), { stream: { writeUrl: streamURL(run), headers } });
+      return toDurableStreamResponse(oneRun(answer(run)), { stream: { writeUrl: streamURL(run), headers: { ...holding, "Run-Thread": threadOf(run) } } });
     case "/api/takeover":
       return takeOver(run);
     case "/more":

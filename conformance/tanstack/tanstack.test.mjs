@@ -100,7 +100,8 @@ test("a chat with a tool, end to end", async () => {
     "TOOL_CALL_RESULT", "TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END", "RUN_FINISHED",
   ]);
   assert.deepEqual(page.chunks, await stored(2, "whole"));
-  assert.equal((await native(2, "/v1/runs/whole")).status, "completed");
+  const { status, threadId } = await native(2, "/v1/runs/whole");
+  assert.deepEqual([status, threadId], ["completed", "chat-whole"]);
   const { messages } = await native(2, "/v1/runs/whole/transcript");
   assert.equal(messages.at(-1).content, answered);
   const { toolCalls } = await native(2, "/v1/runs/whole/tools");

@@ -3,6 +3,7 @@ package testcluster
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -51,7 +52,7 @@ type front struct {
 }
 
 func newFront(n *Node) (*front, error) {
-	g, err := gateway.New(gateway.Config{Log: n.Node, Reader: reader{n.State}, Cluster: members{n.Node}, Leases: leases{n.Node, n.State}, Threads: threads{n.State}})
+	g, err := gateway.New(gateway.Config{Log: n.Node, Reader: reader{n.State}, Cluster: members{n.Node, n.State}, Leases: leases{n.Node, n.State}, Threads: threads{n.State}})
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +110,16 @@ type threads struct{ *fsm.Machine }
 func (t threads) WatchThread(id event.ThreadID) gateway.Watch { return t.Machine.WatchThread(id) }
 func (t threads) WatchChanges() gateway.Watch                 { return t.Machine.WatchChanges() }
 
-type members struct{ *raftlog.Node }
+type members struct {
+	*raftlog.Node
+	state *fsm.Machine
+}
+
+func (m members) AddNode(ctx context.Context, n gateway.NewNode) error {
+	return m.Node.AddNode(ctx, raftlog.NodeSpec(n))
+}
+
+func (m members) Backup(ctx context.Context, w io.Writer) error { return m.state.Backup(ctx, w) }
 
 func (members) Members(context.Context) (gateway.Members, error) { return gateway.Members{}, nil }
 func (members) Ready() []gateway.Check                           { return nil }

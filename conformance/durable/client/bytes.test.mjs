@@ -1,5 +1,5 @@
 // What goes in comes out, byte for byte, and a cache learns of a close.
-import { IdempotentProducer } from "@durable-streams/client";
+import { IdempotentProducer, stream } from "@durable-streams/client";
 import assert from "node:assert/strict";
 import test from "node:test";
 import { fresh, json, nodes, streamURL } from "./cluster.mjs";
@@ -55,3 +55,33 @@ test("a producer at a closed stream gives up after one request", async () => {
   assert.equal(requests, 1);
   assert.equal(errors.length, 1);
 });
+
+test("a long stream is read whole, in one answer or in several", async () => {
+  const name = fresh("long");
+  const url = streamURL(nodes[0], name);
+  const s = await json(url).create();
+  const want = Array.from({ length: 70_000 }, (_, i) => i);
+  for (let i = 0; i < want.length; i += 10_000) {
+    if (i === 60_000) { // what the published client reads with one request
+      assert.deepEqual(await (await stream({ url, live: false })).json(), want.slice(0, i));
+    }
+    const part = JSON.stringify(want.slice(i, i + 10_000));
+    assert.equal((await fetch(url, { method: "POST", headers: { "content-type": "application/json" }, body: part })).status, 204);
+  }
+  await s.close();
+  for (const node of nodes) assert.deepEqual(await (await stream({ url: streamURL(node, name) })).json(), want);
+  const text = latin1(await (await fetch(streamURL(nodes[1], await bytesStream()))).arrayBuffer());
+  assert.equal(text, chunk.repeat(8));
+});
+
+const chunk = "0123456789abcdef".repeat(1 << 14); // 256 KiB
+const latin1 = (b) => Buffer.from(b).toString("latin1");
+
+// bytesStream makes a stream of bytes that is longer than one page of a node.
+async function bytesStream() {
+  const name = fresh("octets");
+  const headers = { "content-type": "application/octet-stream" };
+  await fetch(streamURL(nodes[0], name), { method: "PUT", headers });
+  for (let i = 0; i < 8; i++) await fetch(streamURL(nodes[2], name), { method: "POST", headers, body: chunk });
+  return name;
+}
