@@ -27,7 +27,7 @@ func goldenRunStreamCommands() map[string]Command {
 	return map[string]Command{
 		"open_run_stream": &OpenRunStream{Run: "r1", Epoch: ptr(Epoch(2)), Holder: "h", LeaseMs: 1500, TakeoverMs: ptr(int64(60_000)), Closed: true,
 			Messages: m, Key: IdempotencyKey{1, 2}},
-		"open_empty_run_stream": &OpenRunStream{Run: "r1", Holder: "h", LeaseMs: 1500, Records: true},
+		"open_empty_run_stream":     &OpenRunStream{Run: "r1", Holder: "h", LeaseMs: 1500, Records: true},
 		"open_run_stream_of_thread": &OpenRunStream{Run: "r1", Thread: "t1", Holder: "h", LeaseMs: 1500},
 		"append_run_stream": &AppendRunStream{Run: "r1", Epoch: ptr(Epoch(2)), Holder: "h", LeaseMs: 1500, Messages: m, Close: true, Seq: "007",
 			Producer: &Producer{"p", 1, 2}},

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -77,12 +76,6 @@ func (c *serveCmd) Run(ctx context.Context, t *terminal) error {
 		return errReported
 	}
 	return nil
-}
-
-// hasHistory reports whether a node was ever started on the directory.
-func hasHistory(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, "raft"))
-	return err == nil
 }
 
 // checkAddresses refuses what would let anybody in: there is no access control.
