@@ -18,6 +18,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/runlog/runlog/event"
+	"github.com/runlog/runlog/raftlog"
 )
 
 // Every refusal has its place in the table, and its problem turns back into the same value.
@@ -63,6 +64,9 @@ func TestOtherProblems(t *testing.T) {
 		codeBadRequest:  &inputError{"query", "from", "is odd"},
 		codeInternal:    errors.New("anything"),
 		codeChangesGone: &changesGone{1, 2, 3},
+	}
+	for _, code := range []string{raftlog.MemberNotFound, raftlog.MemberRefused, raftlog.MemberAtRisk} {
+		errs[code] = fmt.Errorf("wrapped: %w", &raftlog.MembershipError{Code: code, Reason: "why"})
 	}
 	for _, c := range conditions {
 		errs[c.code] = fmt.Errorf("wrapped: %w", c.err)

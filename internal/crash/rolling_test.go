@@ -39,11 +39,13 @@ func TestRollingRestart(t *testing.T) {
 		tailing.Go(func() { seen[w] = tail(t, cl, run) })
 	}
 	var tries, refused, broken, failed atomic.Int64
+	g.connect()
 	for _, n := range g.nodes {
+		appendOne(t, g.cl, onceRun(n.URL()), 0, `{"type":"RUN_STARTED"}`)
 		once.Go(func() {
-			for i := 0; ctx.Err() == nil; i++ {
+			for ctx.Err() == nil {
 				tries.Add(1)
-				switch status, err := appendPlainly(ctx, n.URL(), i); {
+				switch status, err := appendPlainly(ctx, n.URL()); {
 				case errors.Is(err, syscall.ECONNREFUSED):
 					refused.Add(1)
 				case err != nil && ctx.Err() == nil:
@@ -84,16 +86,17 @@ func TestRollingRestart(t *testing.T) {
 		total, tries.Load(), refused.Load(), broken.Load(), failed.Load())
 }
 
+// onceRun names the run that is written through one node by callers that try once.
+func onceRun(url string) event.RunID {
+	return event.RunID("once-" + strings.NewReplacer(":", "-", "/", "-").Replace(strings.TrimPrefix(url, "http://")))
+}
+
 // appendPlainly tries once to append to a run of its own.
-func appendPlainly(ctx context.Context, url string, i int) (status int, err error) {
+func appendPlainly(ctx context.Context, url string) (status int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
-	run := strings.NewReplacer(":", "-", "/", "-").Replace(strings.TrimPrefix(url, "http://"))
 	body := `{"type":"CUSTOM","name":"n","value":1}`
-	if i == 0 {
-		body = `{"type":"RUN_STARTED"}`
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/runs/once-"+run+"/events", strings.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/runs/"+string(onceRun(url))+"/events", strings.NewReader(body))
 	if err != nil {
 		return 0, err
 	}
