@@ -5,7 +5,8 @@ import { connect as dial, createServer } from "node:net";
 import { after, before, test } from "node:test";
 import { HttpAgent } from "@ag-ui/client";
 import { EventSource } from "eventsource";
-import { sleep, startCluster, until } from "../browser/cluster.mjs";
+import { sleep, until } from "../browser/cluster.mjs";
+import { startCluster } from "../tanstack/cluster.mjs"; // at ports that are free
 
 let cluster;
 before(async () => {
