@@ -150,8 +150,32 @@ func Cost(encoded []byte) int {
 		cost += MaxMetadataBytes
 	case KindExpireRun, KindEnforceCancel:
 		cost += closingCost(encoded)
+	case KindCreateStream, KindAppendStream, KindDeleteStream, KindExpireStream:
+		cost += MaxSubscriptions * (linkCost + min(len(encoded), MaxStreamNameBytes))
+	case KindSubscribe, KindLinkStreams, KindAckWake, KindClaimWake, KindLapseWake:
+		cost += wakeCost + namedStreams(encoded)*linkCost
 	}
 	return cost
+}
+
+const (
+	// linkCost is what applying writes for one stream of a subscription, beside the stream's name.
+	linkCost = 128
+	// wakeCost is what a wake writes: the subscription and the event on its wake stream.
+	wakeCost = MaxSubscriptionBytes + 3<<10
+)
+
+// namedStreams counts the streams that a command about a subscription names.
+func namedStreams(encoded []byte) int {
+	switch c, _ := DecodeCommand(encoded); c := c.(type) {
+	case *Subscribe:
+		return len(c.Config.Streams)
+	case *LinkStreams:
+		return len(c.Add) + len(c.Remove)
+	case *AckWake:
+		return len(c.Acks)
+	}
+	return 0
 }
 
 // closingCost is what a verdict that ends a run allows Apply to write.

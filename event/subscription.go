@@ -14,10 +14,14 @@ const (
 	SubscriptionPullWake SubscriptionType = "pull-wake"
 )
 
-// Bounds of subscriptions: of all of them, of the streams linked to one, and of a wake's lease.
+// Bounds of subscriptions: of all of them, of one's configuration once encoded, of the streams linked to
+// one and named in one request, and of a wake's lease. [Cost] counts on them: any write to a stream may
+// link it to every subscription, and one entry may wake them all.
 const (
-	MaxSubscriptions     = 1000
+	MaxSubscriptions     = 100
+	MaxSubscriptionBytes = 2 << 10
 	MaxSubscribedStreams = 10_000
+	MaxNamedStreams      = 1000
 	MinWakeLeaseMs       = 1000
 	MaxWakeLeaseMs       = 600_000
 )

@@ -1,7 +1,6 @@
 package event
 
 import (
-	"bytes"
 	"fmt"
 	"strconv"
 	"unicode/utf8"
@@ -68,7 +67,7 @@ func eachMember(raw []byte, f func(key, value []byte) bool) bool {
 		}
 		key := raw[i+1 : end]
 		start := skipSpace(raw, skipSpace(raw, end+1)+1) // a colon between
-		if i = anyEnd(raw, start); i <= start || !f(key, raw[start:i:i]) {
+		if i = anyValueEnd(raw, start); i <= start || !f(key, raw[start:i:i]) {
 			return false
 		}
 		if i = skipSpace(raw, i); i < len(raw) && raw[i] == ',' {
@@ -76,38 +75,6 @@ func eachMember(raw []byte, f func(key, value []byte) bool) bool {
 		}
 	}
 	return i < len(raw) && raw[i] == '}'
-}
-
-// anyEnd returns the index after the JSON value that starts at b[i], or -1.
-func anyEnd(b []byte, i int) int {
-	if i >= len(b) {
-		return -1
-	}
-	switch b[i] {
-	case '"':
-		return stringEnd(b, i) + 1
-	case '{', '[':
-		open := 0
-		for ; i < len(b); i++ {
-			switch b[i] {
-			case '{', '[':
-				open++
-			case '}', ']':
-				if open--; open == 0 {
-					return i + 1
-				}
-			case '"':
-				if i = stringEnd(b, i); i < 0 {
-					return -1
-				}
-			}
-		}
-		return -1
-	}
-	if n := bytes.IndexAny(b[i:], ",]} \t\r\n"); n >= 0 {
-		return i + n
-	}
-	return len(b)
 }
 
 // ParseMessages reads the JSON messages of an append to a run through Durable Streams: all of them bare

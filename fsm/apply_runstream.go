@@ -179,7 +179,7 @@ func mayWrite(r *run, c *event.AppendRunStream) event.Refusal {
 }
 
 // checkLogProducer answers a duplicate or an outdated producer, and otherwise returns what the later
-// checks need, like checkStreamProducer.
+// checks need. A repeated request is one with an accepted sequence number, whatever its body.
 func (a *applier) checkLogProducer(l *logHead, ref *event.Producer) (*producing, *event.Result, error) {
 	if ref == nil {
 		return nil, nil, nil

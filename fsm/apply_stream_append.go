@@ -10,7 +10,10 @@ func (a *applier) appendStream(c *event.AppendStream) (event.Result, error) {
 	if err != nil {
 		return refuseStream(err)
 	}
-	p, answer, err := a.checkStreamProducer(s, c.Producer)
+	p, answer, err := a.checkLogProducer(&s.logHead, c.Producer)
+	if answer != nil && answer.Stream != nil {
+		answer.Stream.Stream = s.view(a.clocks())
+	}
 	if answer != nil || err != nil {
 		return deref(answer), err
 	}
@@ -30,33 +33,6 @@ func (a *applier) appendStream(c *event.AppendStream) (event.Result, error) {
 		return refuse(&event.StreamSeqConflict{LastSeq: s.lastSeq}), nil
 	}
 	return a.writeStream(a.writableStream(s), c, p)
-}
-
-// checkStreamProducer answers a duplicate or an outdated producer, and otherwise returns what the
-// later checks need. A repeated request is one with an accepted sequence number, whatever its body.
-func (a *applier) checkStreamProducer(s *stream, ref *event.Producer) (*producing, *event.Result, error) {
-	if ref == nil {
-		return nil, nil, nil
-	}
-	all, err := a.m.producersOf(&s.logHead)
-	if err != nil {
-		return nil, nil, err
-	}
-	p := &producing{ref: ref, known: all[ref.ID]}
-	switch {
-	case p.known == nil:
-		forget, ok := admit(all, a.now)
-		p.forget, p.full = forget, !ok
-	case ref.Epoch < p.known.epoch:
-		answer := refuse(&event.ProducerFenced{ProducerEpoch: ref.Epoch, CurrentProducerEpoch: p.known.epoch})
-		return nil, &answer, nil
-	case ref.Epoch == p.known.epoch && ref.Seq <= p.known.lastSeq:
-		answer := a.streamResult(s)
-		answer.Stream.Duplicate = true
-		answer.Stream.ProducerEpoch, answer.Stream.ProducerSeq = p.known.epoch, p.known.lastSeq
-		return nil, &answer, nil
-	}
-	return p, nil, nil
 }
 
 // outOfTurn refuses a sequence number that is not the producer's next one.

@@ -42,8 +42,8 @@ func (a *applier) subscribe(position int, c *event.Subscribe) (event.Result, err
 	if len(a.m.subs.list) >= event.MaxSubscriptions {
 		return refuse(&event.TooManySubscriptions{What: "subscriptions", Limit: event.MaxSubscriptions}), nil
 	}
-	if len(c.Config.Streams) > event.MaxSubscribedStreams {
-		return refuse(&event.TooManySubscriptions{What: "streams of one subscription", Limit: event.MaxSubscribedStreams}), nil
+	if n := len(event.AppendSubscriptionConfig(nil, &c.Config)); n > event.MaxSubscriptionBytes {
+		return refuse(&event.TooLarge{What: "bytes of a subscription", Limit: event.MaxSubscriptionBytes}), nil
 	}
 	if a.m.subs.keys == nil {
 		keys := c.Keys
@@ -70,10 +70,7 @@ func (a *applier) unsubscribe(id event.SubscriptionID) event.Result {
 	if s == nil {
 		return event.Result{}
 	}
-	for name := range s.links { // each has a key of its own: the order does not matter
-		a.m.active.setPair(linkKey(s.sid, name), forgotten)
-	}
-	a.m.subs.remove(id)
+	a.m.subs.remove(id) // its links are under its stream id, which nobody has again: nothing reads them
 	a.m.active.setPair(subscriptionKey(id), forgotten)
 	a.effects.WriteString("unsubscribed")
 	a.effects.Write(s.sid[:])
@@ -104,6 +101,9 @@ func (a *applier) linkStreams(c *event.LinkStreams) (event.Result, error) {
 	s := a.m.subs.find(c.ID)
 	if s == nil {
 		return refuse(event.ErrSubscriptionNotFound), nil
+	}
+	if len(c.Add)+len(c.Remove) > event.MaxNamedStreams {
+		return refuse(&event.TooManySubscriptions{What: "streams named in one request", Limit: event.MaxNamedStreams}), nil
 	}
 	if len(s.links)+len(c.Add) > event.MaxSubscribedStreams {
 		return refuse(&event.TooManySubscriptions{What: "streams of one subscription", Limit: event.MaxSubscribedStreams}), nil
@@ -250,6 +250,9 @@ func (a *applier) ackWake(c *event.AckWake) (event.Result, error) {
 	}
 	if s.wakeID == "" || c.Generation != s.generation || c.WakeID != s.wakeID {
 		return refuse(&event.WakeFenced{Generation: s.generation}), nil
+	}
+	if len(c.Acks) > event.MaxSubscribedStreams {
+		return refuse(&event.TooManySubscriptions{What: "acknowledgements", Limit: event.MaxSubscribedStreams}), nil
 	}
 	for _, ack := range c.Acks {
 		if bad := s.badAck(ack); bad != "" {

@@ -144,3 +144,43 @@ func TestMatchSegments(t *testing.T) {
 		}
 	}
 }
+
+// TestEntryFitsTheFlush: whatever subscriptions make an entry write, what [event.Cost] allows into one
+// entry fits the transaction that flushes it.
+func TestEntryFitsTheFlush(t *testing.T) {
+	t.Parallel()
+	m := open(t, t.TempDir())
+	defer m.close(t)
+	long := strings.Repeat("d", event.MaxSubscriptionBytes-100)
+	for i := range event.MaxSubscriptions {
+		cfg := event.SubscriptionConfig{Type: event.SubscriptionWebhook, Pattern: "**", URL: "https://h", LeaseMs: 1000, Description: long}
+		if r := m.do(t, &event.Subscribe{ID: event.SubscriptionID(fmt.Sprint("u", i)), Config: cfg})[0]; r.Refusal != nil {
+			t.Fatal(r.Refusal)
+		}
+	}
+	m.flushNow(t)
+	var commands []event.Command
+	for i, cost := 0, 0; ; i++ {
+		name := event.StreamName(fmt.Sprintf("%d%s", i, strings.Repeat("n", event.MaxStreamNameBytes-8)))
+		c := &event.CreateStream{Name: name, ContentType: "text/plain", Messages: message("one")}
+		if cost += event.Cost(event.AppendCommand(nil, c)); cost > event.MaxEntryCost {
+			break
+		}
+		commands = append(commands, c)
+	}
+	for _, r := range m.do(t, commands...) {
+		if r.Refusal != nil {
+			t.Fatal(r.Refusal)
+		}
+	}
+	if w := m.WokenWebhooks(); len(w) != event.MaxSubscriptions || len(w[0].Streams) != len(commands) {
+		t.Fatalf("%d woken, %d streams, %d commands", len(w), len(w[0].Streams), len(commands))
+	}
+	m.mu.RLock()
+	bytes := m.active.bytes
+	m.mu.RUnlock()
+	if bytes > event.MaxEntryCost+1<<20 {
+		t.Errorf("an entry of %d commands writes %d bytes", len(commands), bytes)
+	}
+	m.flushNow(t)
+}

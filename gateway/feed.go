@@ -158,16 +158,20 @@ func (f *feed) comment() error {
 }
 
 // write hands bytes to the reader at once.
-func (f *feed) write(b []byte) error {
-	_ = f.rc.SetWriteDeadline(time.Now().Add(f.g.cfg.FlushTimeout))
+func (f *feed) write(b []byte) error { return f.g.writeLive(f.c, f.rc, b) }
+
+// writeLive hands bytes to a reader at once, within what a slow one is allowed; without bytes the
+// headers alone.
+func (g *Gateway) writeLive(c *gin.Context, rc *http.ResponseController, b []byte) error {
+	_ = rc.SetWriteDeadline(time.Now().Add(g.cfg.FlushTimeout))
 	if len(b) > 0 {
-		if _, err := f.c.Writer.Write(b); err != nil {
+		if _, err := c.Writer.Write(b); err != nil {
 			return errors.Join(errReader, err)
 		}
 	} else {
-		f.c.Writer.WriteHeaderNow()
+		c.Writer.WriteHeaderNow()
 	}
-	if err := ignoreUnsupported(f.rc.Flush()); err != nil {
+	if err := ignoreUnsupported(rc.Flush()); err != nil {
 		return errors.Join(errReader, err)
 	}
 	return nil

@@ -212,17 +212,4 @@ func (t *streamTail) appendControl(dst []byte, page *event.StreamPage) []byte {
 }
 
 // write hands bytes to the reader at once.
-func (t *streamTail) write(b []byte) error {
-	_ = t.rc.SetWriteDeadline(time.Now().Add(t.g.cfg.FlushTimeout))
-	if len(b) > 0 {
-		if _, err := t.c.Writer.Write(b); err != nil {
-			return errors.Join(errReader, err)
-		}
-	} else {
-		t.c.Writer.WriteHeaderNow()
-	}
-	if err := ignoreUnsupported(t.rc.Flush()); err != nil {
-		return errors.Join(errReader, err)
-	}
-	return nil
-}
+func (t *streamTail) write(b []byte) error { return t.g.writeLive(t.c, t.rc, b) }

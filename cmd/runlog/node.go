@@ -139,7 +139,6 @@ func (n *node) bind(addr string, s *http.Server) error {
 func (n *node) serve(ctx context.Context) error {
 	failed := make(chan error, len(n.servers))
 	deliver, stopDelivering := context.WithCancel(ctx)
-	defer n.delivering.Wait()
 	defer stopDelivering()
 	n.delivering.Go(func() { n.gateway.DeliverWebhooks(deliver) })
 	for i, s := range n.servers {
@@ -151,6 +150,7 @@ func (n *node) serve(ctx context.Context) error {
 	case err := <-n.fatal:
 		return err
 	case err := <-failed:
+		stopDelivering()
 		return errors.Join(err, n.close())
 	}
 	n.log.Info("stopping", "node", n.id)
@@ -170,6 +170,7 @@ func (n *node) close() error {
 	if n.gateway != nil {
 		n.gateway.Drain()
 	}
+	n.delivering.Wait() // not where a node fails: a hung disk may hold what it waits for
 	ctx, cancel := context.WithTimeout(context.Background(), httpDrain)
 	defer cancel()
 	for i, s := range n.servers {
